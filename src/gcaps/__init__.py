@@ -1,0 +1,45 @@
+"""Graph classification with graph capsules (GCAPS-CNN).
+
+The public names; importing this package is cheap, each name loads what it needs on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from gcaps.config import Config as Config
+    from gcaps.data.catalog import load as load
+    from gcaps.data.graphset import GraphSet as GraphSet
+    from gcaps.estimator import GraphCapsuleClassifier as GraphCapsuleClassifier
+    from gcaps.evaluation import Result as Result
+    from gcaps.evaluation import evaluate as evaluate
+    from gcaps.persistence import load_model as load_model
+
+_HOMES = {
+    "Config": "gcaps.config",
+    "GraphCapsuleClassifier": "gcaps.estimator",
+    "GraphSet": "gcaps.data.graphset",
+    "Result": "gcaps.evaluation",
+    "evaluate": "gcaps.evaluation",
+    "load": "gcaps.data.catalog",
+    "load_model": "gcaps.persistence",
+}
+_PACKAGES = ("batching", "data", "evaluation", "features", "models", "nn", "pyg", "report", "testing", "training")
+
+__all__ = [*_HOMES, *_PACKAGES, "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name in _PACKAGES:
+        return importlib.import_module(f"gcaps.{name}")
+    raise AttributeError(f"module 'gcaps' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

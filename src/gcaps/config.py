@@ -1,0 +1,103 @@
+"""Configurations: frozen, validated, and the only place where a setting, its default and its meaning are written.
+
+Command-line options, TOML files, checkpoints and reports are all made from these fields.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from gcaps.errors import ConfigError
+
+FeatureName = Literal["labels", "attributes", "degree", "constant", "fgsd"]
+FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf", "mean"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FeatureConfig(_Section):
+    """What a node is described by before the first layer (spec section 4)."""
+
+    features: tuple[FeatureName, ...] | Literal["auto"] = Field(
+        "auto", description="node features, joined with commas; auto: labels where the set has them, else degree and fgsd"
+    )
+    fgsd_bins: int = Field(32, ge=1, le=4096, description="bins of the harmonic-distance histogram")
+
+
+class NetworkConfig(_Section):
+    """The network GC(h, P) × layers → [M, C] → FC(h) → FC(h) → softmax (spec sections 2, 3 and 5)."""
+
+    layers: int = Field(3, ge=1, le=32, description="graph capsule layers")
+    hidden: int = Field(32, ge=1, le=4096, description="width h of the capsule layers")
+    capsule: Literal["moments"] = Field("moments", description="capsule function")
+    capsule_size: int = Field(2, ge=1, le=8, description="instantiation parameters P of a capsule")
+    filter: FilterName = Field("adjacency", description="filter matrix M of Eq. 5")
+    degree: int = Field(1, ge=0, le=16, description="highest power K of the filter")
+    bound: float | None = Field(
+        3.0, gt=0, description="powers are taken of values softly bounded to ±bound; none: Eq. 5 to the letter"
+    )
+    rank: int | None = Field(32, ge=1, description="columns Z is projected to before its covariance; none: all columns")
+    reduce: Literal["mean", "sum"] = Field("mean", description="readout by means or by sums")
+    root: bool = Field(True, description="signed square root of the covariance")
+    count: bool = Field(True, description="log of the node count beside mean and covariance")
+    fc: int = Field(64, ge=1, le=65536, description="width of the two fully connected layers")
+    dropout: float = Field(0.3, ge=0, lt=1, description="dropout before each fully connected layer")
+
+
+class TrainingConfig(_Section):
+    """How the network is trained, and which epoch counts (spec sections 5 and 8)."""
+
+    epochs: int = Field(100, ge=1, description="passes over the training graphs")
+    batch_size: int = Field(32, ge=1, description="graphs a step")
+    lr: float = Field(0.005, gt=0, description="Adam's initial learning rate")
+    decay: float = Field(0.1, gt=0, le=1, description="factor on the learning rate at each decay step")
+    decay_every: int = Field(40, ge=1, description="epochs between two decay steps")
+    weight_decay: float = Field(1e-4, ge=0, description="L2 regularisation")
+    selection: Literal["last", "validation"] = Field(
+        "last", description="which epoch counts: the last of a fixed schedule, or the best on an inner validation split"
+    )
+    validation: float = Field(0.1, gt=0, lt=1, description="share of the training graphs in that inner split")
+    patience: int | None = Field(None, ge=1, description="with validation: stop after so many epochs without a better one")
+    refit: bool = Field(False, description="with validation: train anew on all training graphs for the chosen epochs")
+    threads: int = Field(1, ge=1, description="CPU threads of one training; the result belongs to this number")
+
+    @model_validator(mode="after")
+    def _validation_options_need_validation(self) -> Self:
+        if self.selection == "last" and (self.refit or self.patience is not None):
+            raise ValueError("patience and refit go with selection = validation")
+        return self
+
+
+class Config(FeatureConfig, NetworkConfig, TrainingConfig):
+    """Everything that decides what GCAPS-CNN computes, apart from the data and the seed."""
+
+    @classmethod
+    def parse(cls, values: dict[str, Any]) -> Self:
+        """A configuration from plain values; what is wrong comes as one line."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"][:1]) or "configuration"
+            if first["type"] == "extra_forbidden":
+                raise ConfigError(f"{where}: there is no such setting; see gcaps train --help") from error
+            message = first["msg"].removeprefix("Value error, ")
+            raise ConfigError(f"{where}: {message} (given: {values.get(where)!r})") from error
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> dict[str, Any]:
+        """The settings of a TOML file, not yet validated, so that options can override them."""
+        try:
+            return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ConfigError(f"{path}: {error}") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; :meth:`parse` gives the configuration back."""
+        return self.model_dump(mode="json")

@@ -1,0 +1,43 @@
+"""Array types and the two array idioms that everything flat is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+Ints = NDArray[np.int64]
+Ints32 = NDArray[np.int32]
+Floats = NDArray[np.floating[Any]]
+Array = NDArray[Any]
+
+
+def ranges(starts: Array, lengths: Array) -> Ints:
+    """Concatenate ``[s, s+1, …, s+n−1]`` for every (s, n): the positions of many slices in one index array."""
+    lengths = np.asarray(lengths, dtype=np.int64)
+    shift = np.asarray(starts, dtype=np.int64) - pointer(lengths)[:-1]
+    return np.repeat(shift, lengths) + np.arange(lengths.sum(), dtype=np.int64)
+
+
+def pointer(lengths: Array) -> Ints:
+    """``[0, n₀, n₀+n₁, …]``: where each of a row of segments begins, and at the end the total."""
+    out = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=out[1:])
+    return out
+
+
+def counting_argsort(values: Array, bound: int) -> Array:
+    """The stable order that sorts integers 0 ≤ values < bound, in O(len + bound).
+
+    SciPy's conversion from rows to columns is a counting sort in C; a matrix of one row that holds the positions
+    gives just that order.
+    """
+    count = len(values)
+    index = np.int32 if max(count, bound) < 2**31 else np.int64
+    one_row = csr_array(
+        (np.arange(count, dtype=index), values.astype(index, copy=False), np.array([0, count], dtype=index)),
+        shape=(1, bound),
+    )
+    return np.asarray(one_row.tocsc().data)

@@ -1,0 +1,143 @@
+"""From raw edge rows to a GraphSet: sort, coalesce, symmetrise, set self-loops aside. Every reader ends here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gcaps.data.arrays import Array, Floats, Ints, counting_argsort, pointer
+from gcaps.data.graphset import GraphSet, SelfLoops
+from gcaps.errors import DataError
+
+
+@dataclass
+class EdgeRows:
+    """Edges as a source lists them: one row an arc, in any order, perhaps twice, perhaps in one direction only."""
+
+    source: Array
+    """[R] nodes counted over the whole set."""
+    target: Array
+    labels: Ints | None = None
+    attributes: Floats | None = None
+    weight: Floats | None = None
+
+    def take(self, which: Array) -> EdgeRows:
+        """The rows ``which`` (positions or mask), in that order."""
+        values = (None if a is None else a[which] for a in (self.labels, self.attributes, self.weight))
+        return EdgeRows(self.source[which], self.target[which], *values)
+
+
+def assemble(
+    name: str,
+    node_ptr: Ints,
+    rows: EdgeRows,
+    *,
+    labels: Array | None = None,
+    node_labels: Ints | None = None,
+    node_attributes: Floats | None = None,
+) -> GraphSet:
+    """Build the set; ``labels`` are the graphs' labels as the source writes them, any integers.
+
+    Of rows that name the same arc the first counts; an arc whose reverse is missing gets one with the same values.
+    ``notes`` of the result counts what was done: ``rows``, ``duplicate_arcs``, ``conflicting_duplicates`` (same arc,
+    other label or attribute), ``one_way_arcs``, ``self_loops``.
+    """
+    notes = {"rows": len(rows.source)}
+    is_loop = rows.source == rows.target
+    loops: SelfLoops | None = None
+    if is_loop.any():
+        found, _, _ = _coalesced(rows.take(is_loop), int(node_ptr[-1]))
+        loops = SelfLoops(found.source.astype(np.int64), found.labels, found.attributes, found.weight)
+        rows = rows.take(~is_loop)
+    arcs, duplicates, conflicts = _coalesced(rows, int(node_ptr[-1]))
+    arcs, one_way = _symmetrised(arcs, int(node_ptr[-1]))
+    notes |= {"duplicate_arcs": duplicates, "conflicting_duplicates": conflicts, "one_way_arcs": one_way}
+    notes["self_loops"] = 0 if loops is None else len(loops.node)
+    first_node = np.repeat(node_ptr[:-1], np.diff(node_ptr))
+    classes, numbered = (None, None) if labels is None else np.unique(labels, return_inverse=True)
+    return GraphSet(
+        name=name,
+        node_ptr=node_ptr,
+        edge_ptr=pointer(np.bincount(arcs.source, minlength=int(node_ptr[-1]))),
+        neighbors=(arcs.target - first_node[arcs.source]).astype(np.int32),
+        labels=None if numbered is None else numbered.astype(np.int64),
+        classes=np.zeros(0, dtype=np.int64) if classes is None else classes.astype(np.int64),
+        node_labels=node_labels,
+        node_attributes=node_attributes,
+        edge_labels=arcs.labels,
+        edge_attributes=arcs.attributes,
+        edge_weight=arcs.weight,
+        loops=loops,
+        notes=notes,
+    )
+
+
+def _keys(first: Array, second: Array, num_nodes: int) -> Ints:
+    """One number an arc, ordered as (first, second)."""
+    return first.astype(np.int64) * num_nodes + second
+
+
+def _coalesced(rows: EdgeRows, num_nodes: int) -> tuple[EdgeRows, int, int]:
+    """Sorted by (source, target), each arc once; how many rows that dropped, and how many of them disagreed."""
+    key = _keys(rows.source, rows.target, num_nodes)
+    if (key[1:] > key[:-1]).all():
+        return rows, 0, 0
+    order = counting_argsort(rows.target, num_nodes)
+    order = order[counting_argsort(rows.source[order], num_nodes)]
+    key = key[order]
+    again = np.concatenate([np.zeros(1, dtype=bool), key[1:] == key[:-1]])
+    kept = rows.take(order[~again])
+    repeated = rows.take(order[again])
+    original = np.cumsum(~again)[again] - 1
+    if rows.weight is not None:
+        assert kept.weight is not None and repeated.weight is not None
+        other = np.flatnonzero(repeated.weight != kept.weight[original])
+        if len(other):
+            raise DataError(
+                f"the edge from node {repeated.source[other[0]]} to node {repeated.target[other[0]]} stands twice, with "
+                f"weights {kept.weight[original[other[0]]]:g} and {repeated.weight[other[0]]:g}; merge them first"
+            )
+    conflict = np.zeros(len(original), dtype=bool)
+    for mine, theirs in ((kept.labels, repeated.labels), (kept.attributes, repeated.attributes)):
+        if mine is not None and theirs is not None:
+            conflict |= (mine[original] != theirs).any(axis=1)
+    return kept, int(again.sum()), int(conflict.sum())
+
+
+def _symmetrised(arcs: EdgeRows, num_nodes: int) -> tuple[EdgeRows, int]:
+    """With every missing reverse added; how many were missing. ``arcs`` are coalesced."""
+    reverse = counting_argsort(arcs.target, num_nodes)
+    if np.array_equal(arcs.target[reverse], arcs.source) and np.array_equal(arcs.source[reverse], arcs.target):
+        _require_symmetric_weights(arcs, reverse)
+        return arcs, 0
+    key, wanted = _keys(arcs.source, arcs.target, num_nodes), _keys(arcs.target, arcs.source, num_nodes)
+    missing = arcs.take(np.flatnonzero(~np.isin(wanted, key, assume_unique=True)))
+    missing.source, missing.target = missing.target, missing.source
+    both = EdgeRows(
+        np.concatenate([arcs.source, missing.source]),
+        np.concatenate([arcs.target, missing.target]),
+        *(
+            None if mine is None or theirs is None else np.concatenate([mine, theirs])
+            for mine, theirs in (
+                (arcs.labels, missing.labels),
+                (arcs.attributes, missing.attributes),
+                (arcs.weight, missing.weight),
+            )
+        ),
+    )
+    both, _, _ = _coalesced(both, num_nodes)
+    _require_symmetric_weights(both, counting_argsort(both.target, num_nodes))
+    return both, len(missing.source)
+
+
+def _require_symmetric_weights(arcs: EdgeRows, reverse: Ints) -> None:
+    if arcs.weight is None:
+        return
+    uneven = np.flatnonzero(arcs.weight[reverse] != arcs.weight)
+    if len(uneven):
+        a = uneven[0]
+        raise DataError(
+            f"the edge between nodes {arcs.source[a]} and {arcs.target[a]} weighs {arcs.weight[a]:g} in one direction and "
+            f"{arcs.weight[reverse[a]]:g} in the other; gcaps' graphs are undirected: average the two first"
+        )

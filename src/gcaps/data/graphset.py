@@ -1,0 +1,253 @@
+"""GraphSet: every graph of a data set in flat arrays."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
+
+import numpy as np
+
+from gcaps.data.arrays import Array, Floats, Ints, Ints32, pointer, ranges
+from gcaps.errors import DataError
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from torch_geometric.data import Data
+
+
+class SelfLoops(NamedTuple):
+    """Self-loops, kept beside the adjacency matrix, which has none (paper, section 3: "with no self-loops")."""
+
+    node: Ints
+    """[S] the node, counted over the whole set, in ascending order."""
+    labels: Ints | None = None
+    """[S, ·] as :attr:`GraphSet.edge_labels`."""
+    attributes: Floats | None = None
+    """[S, ·] as :attr:`GraphSet.edge_attributes`."""
+    weight: Floats | None = None
+    """[S] as :attr:`GraphSet.edge_weight`."""
+
+    def take(self, which: Array) -> SelfLoops:
+        """The loops at the positions ``which``."""
+        return SelfLoops(*(None if a is None else a[which] for a in self))  # type: ignore[arg-type]
+
+
+class Graph(NamedTuple):
+    """One graph of a set: views of the set's arrays."""
+
+    edge_index: Ints
+    """[2, E] both directions of every edge, self-loops left out; sorted by source, then target."""
+    num_nodes: int
+    label: int | None
+    """The class, 0..C−1."""
+    node_labels: Ints | None
+    node_attributes: Floats | None
+    edge_labels: Ints | None
+    edge_attributes: Floats | None
+    edge_weight: Floats | None
+    loops: SelfLoops | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GraphSet:
+    """All graphs of a data set as one stack of arrays (compressed sparse rows over all nodes).
+
+    G graphs, N nodes and E arcs in all; an undirected edge is two arcs. The adjacency is symmetric, holds every arc
+    once and no self-loop. The nodes of a graph, and therefore its arcs, stand next to each other, so any choice of
+    graphs is a handful of array look-ups.
+    """
+
+    name: str
+    node_ptr: Ints
+    """[G+1] graph g owns the nodes node_ptr[g] … node_ptr[g+1]−1."""
+    edge_ptr: Ints
+    """[N+1] node v owns the arcs edge_ptr[v] … edge_ptr[v+1]−1."""
+    neighbors: Ints32
+    """[E] the other end of each arc, counted within its graph, ascending for each node."""
+    labels: Ints | None = None
+    """[G] class of each graph, 0..C−1; None where the graphs carry no labels."""
+    classes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """[C] what each class is called in the source, ascending."""
+    node_labels: Ints | None = None
+    """[N, ·] categorical node labels, one or more columns, as in the source."""
+    node_attributes: Floats | None = None
+    """[N, ·] continuous node attributes."""
+    edge_labels: Ints | None = None
+    """[E, ·] categorical labels of the arcs."""
+    edge_attributes: Floats | None = None
+    """[E, ·] continuous attributes of the arcs."""
+    edge_weight: Floats | None = None
+    """[E] positive weights a_ij = a_ji; None means all one."""
+    loops: SelfLoops | None = None
+    """Self-loops of the source; no formula uses them."""
+    notes: Mapping[str, int] = field(default_factory=dict)
+    """What reading did to the source: duplicate arcs dropped, missing directions added, and so on."""
+
+    def __len__(self) -> int:
+        return len(self.node_ptr) - 1
+
+    @overload
+    def __getitem__(self, which: int | np.integer[Any]) -> Graph: ...
+    @overload
+    def __getitem__(self, which: slice | Sequence[int] | Array) -> GraphSet: ...
+    def __getitem__(self, which: int | np.integer[Any] | slice | Sequence[int] | Array) -> Graph | GraphSet:
+        """``gs[3]`` is one graph, ``gs[3:9]``, ``gs[[4, 1]]`` and ``gs[mask]`` are sets."""
+        if isinstance(which, slice):
+            return self.subset(np.arange(len(self))[which])
+        if not isinstance(which, int | np.integer):
+            return self.subset(which)
+        if not -len(self) <= which < len(self):
+            raise IndexError(f"graph {which} of a set of {len(self)}")
+        return self.subset([int(which)])._single()
+
+    def __iter__(self) -> Iterator[Graph]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return (
+            f"GraphSet({self.name!r}, graphs={len(self)}, nodes={self.num_nodes}, edges={self.num_edges}, "
+            f"classes={self.num_classes})"
+        )
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of all graphs together."""
+        return int(self.node_ptr[-1])
+
+    @property
+    def num_edges(self) -> int:
+        """Undirected edges of all graphs together, self-loops not counted."""
+        return len(self.neighbors) // 2
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes the labels have."""
+        return len(self.classes)
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """[G] the number of nodes of each graph."""
+        return np.diff(self.node_ptr)
+
+    @cached_property
+    def arc_counts(self) -> Ints:
+        """[G] the number of arcs of each graph."""
+        return np.diff(self.edge_ptr[self.node_ptr])
+
+    @cached_property
+    def degrees(self) -> Ints:
+        """[N] the number of neighbors of each node."""
+        return np.diff(self.edge_ptr)
+
+    @property
+    def targets(self) -> Ints:
+        """[G] the labels, or an error that says that there are none."""
+        if self.labels is None:
+            raise DataError(f"{self.name} has no graph labels; training and evaluation need them")
+        return self.labels
+
+    def subset(self, indices: Sequence[int] | Array) -> GraphSet:
+        """The graphs at ``indices`` (or under a boolean mask), in that order; classes stay as they are numbered."""
+        chosen = np.asarray(indices)
+        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.int64)
+        sizes = self.sizes[chosen]
+        nodes = ranges(self.node_ptr[chosen], sizes)
+        arcs = ranges(self.edge_ptr[self.node_ptr[chosen]], self.arc_counts[chosen])
+
+        def at(array: Array | None, where: Ints) -> Array | None:
+            return None if array is None else array[where]
+
+        node_ptr = pointer(sizes)
+        return replace(
+            self,
+            node_ptr=node_ptr,
+            edge_ptr=pointer(self.degrees[nodes]),
+            neighbors=self.neighbors[arcs],
+            labels=at(self.labels, chosen),
+            node_labels=at(self.node_labels, nodes),
+            node_attributes=at(self.node_attributes, nodes),
+            edge_labels=at(self.edge_labels, arcs),
+            edge_attributes=at(self.edge_attributes, arcs),
+            edge_weight=at(self.edge_weight, arcs),
+            loops=self._loops_of(chosen, node_ptr),
+        )
+
+    def _loops_of(self, chosen: Ints, node_ptr: Ints) -> SelfLoops | None:
+        if self.loops is None:
+            return None
+        first = np.searchsorted(self.loops.node, self.node_ptr[chosen])
+        count = np.searchsorted(self.loops.node, self.node_ptr[chosen + 1]) - first
+        loops = self.loops.take(ranges(first, count))
+        return loops._replace(node=loops.node + np.repeat(node_ptr[:-1] - self.node_ptr[chosen], count))
+
+    def _single(self) -> Graph:
+        source = np.repeat(np.arange(self.num_nodes, dtype=np.int64), self.degrees)
+        return Graph(
+            np.stack([source, self.neighbors.astype(np.int64)]),
+            self.num_nodes,
+            None if self.labels is None else int(self.labels[0]),
+            self.node_labels,
+            self.node_attributes,
+            self.edge_labels,
+            self.edge_attributes,
+            self.edge_weight,
+            self.loops,
+        )
+
+    def arrays(self) -> dict[str, Array]:
+        """All arrays that are there, by name: what is saved, compared and fingerprinted."""
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("name", "loops", "notes")}
+        if self.loops is not None:
+            found |= {f"loops.{key}": value for key, value in self.loops._asdict().items()}
+        return {key: value for key, value in found.items() if value is not None}
+
+    def fingerprint(self) -> str:
+        """SHA-256 over all arrays with their names, types and shapes; the set's name and notes do not count."""
+        digest = hashlib.sha256()
+        for key, array in sorted(self.arrays().items()):
+            digest.update(f"{key}:{array.dtype.str}:{array.shape};".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+    def save(self, path: str | Path) -> None:
+        """Write the set to the folder ``path``, from which :meth:`open` maps it without reading it."""
+        from gcaps.data.storage import save
+
+        save(self, path)
+
+    @staticmethod
+    def open(path: str | Path) -> GraphSet:
+        """A saved set, its arrays memory-mapped: opening costs the same for any size."""
+        from gcaps.data.storage import open_saved
+
+        return open_saved(path)
+
+    @staticmethod
+    def from_pyg(graphs: Sequence[Data], name: str = "pyg") -> GraphSet:
+        """From PyTorch Geometric ``Data`` objects; see :func:`gcaps.data.pyg.from_pyg`."""
+        from gcaps.data.pyg import from_pyg
+
+        return from_pyg(graphs, name)
+
+    def to_pyg(self) -> list[Data]:
+        """As PyTorch Geometric ``Data`` objects; :meth:`from_pyg` gives the same set back."""
+        from gcaps.data.pyg import to_pyg
+
+        return to_pyg(self)
+
+    @staticmethod
+    def from_networkx(graphs: Sequence[nx.Graph], labels: Sequence[int] | None = None, name: str = "nx") -> GraphSet:
+        """From NetworkX graphs; see :func:`gcaps.data.networkx.from_networkx`."""
+        from gcaps.data.networkx import from_networkx
+
+        return from_networkx(graphs, labels, name)
+
+    def to_networkx(self) -> list[nx.Graph]:
+        """As NetworkX graphs; :meth:`from_networkx` gives the same set back."""
+        from gcaps.data.networkx import to_networkx
+
+        return to_networkx(self)

@@ -1,0 +1,79 @@
+"""A GraphSet on disk: a folder of .npy files and a JSON page, opened by mapping, never by reading or unpickling."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gcaps.data.arrays import Array
+from gcaps.data.graphset import GraphSet, SelfLoops
+from gcaps.errors import DataError
+from gcaps.files import replacing, write_json
+
+PAGE = "graphset.json"
+FORMAT = 1
+
+
+def is_saved(path: Path) -> bool:
+    """Whether ``path`` is a folder that :func:`save` wrote."""
+    return (path / PAGE).is_file()
+
+
+def save(graphs: GraphSet, path: str | Path) -> None:
+    """Write the set to the folder ``path``; a set that stood there before is replaced as a whole."""
+    goal = Path(path)
+    if goal.exists() and not is_saved(goal):
+        raise DataError("exists and is not a saved GraphSet; choose another name", str(goal))
+    with replacing(goal) as folder:
+        folder.mkdir()
+        arrays = graphs.arrays()
+        for key, array in arrays.items():
+            np.save(folder / f"{key}.npy", array, allow_pickle=False)
+        page = {
+            "format": FORMAT,
+            "name": graphs.name,
+            "notes": dict(graphs.notes),
+            "arrays": {key: {"dtype": array.dtype.str, "shape": list(array.shape)} for key, array in arrays.items()},
+        }
+        write_json(folder / PAGE, page)
+
+
+def open_saved(path: str | Path) -> GraphSet:
+    """Map a saved set. Only the pages that are used are ever read from disk."""
+    folder = Path(path)
+    if not is_saved(folder):
+        raise DataError(f"is not a saved GraphSet (no {PAGE})", str(folder))
+    try:
+        page: dict[str, Any] = json.loads((folder / PAGE).read_text(encoding="utf-8"))
+        if page["format"] != FORMAT:
+            problem = f"has format {page['format']}, this gcaps reads format {FORMAT}; convert the set anew"
+            raise DataError(problem, str(folder / PAGE))
+        arrays = {key: _mapped(folder / f"{key}.npy", facts) for key, facts in page["arrays"].items()}
+        loops = {key.removeprefix("loops."): arrays.pop(key) for key in list(arrays) if key.startswith("loops.")}
+        graphs = GraphSet(
+            name=str(page["name"]),
+            notes={str(k): int(v) for k, v in page["notes"].items()},
+            loops=SelfLoops(**loops) if loops else None,
+            **arrays,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"is damaged ({type(error).__name__}: {error}); save the set again", str(folder / PAGE)) from error
+    if graphs.node_ptr[-1] != len(graphs.edge_ptr) - 1 or graphs.edge_ptr[-1] != len(graphs.neighbors):
+        raise DataError("its arrays do not fit together; save the set again", str(folder))
+    return graphs
+
+
+def _mapped(file: Path, facts: dict[str, Any]) -> Array:
+    if file.parent.resolve() != file.resolve().parent:
+        raise DataError("points outside its folder", str(file))
+    try:
+        # an empty array cannot be mapped
+        array: Array = np.load(file, mmap_mode="r" if 0 not in facts["shape"] else None, allow_pickle=False)
+    except OSError as error:
+        raise DataError(f"cannot be read ({error}); save the set again", str(file)) from error
+    if array.dtype.str != facts["dtype"] or list(array.shape) != facts["shape"]:
+        raise DataError("is not the array that graphset.json describes; save the set again", str(file))
+    return array.view(np.ndarray)

@@ -1,0 +1,59 @@
+"""The one family of exceptions that gcaps raises on purpose.
+
+Everything a user can mend derives from :class:`GcapsError`; the command line prints it as a single line and exits
+with its ``exit_code``. Anything else that escapes is a bug of gcaps.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class GcapsError(Exception):
+    """Base class: something the user can mend, said in one line."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class DataError(GcapsError):
+    """Graphs that cannot be read as they stand.
+
+    Args:
+        problem: what is wrong and, where there is one, the remedy.
+        file: the file (or member of an archive) at fault.
+        line: its line, counted from 1.
+    """
+
+    exit_code: ClassVar[int] = 3
+
+    def __init__(self, problem: str, file: str | None = None, line: int | None = None) -> None:
+        self.problem, self.file, self.line = problem, file, line
+        place = "" if file is None else f"{file}: " if line is None else f"{file}:{line}: "
+        super().__init__(place + problem)
+
+    def __reduce__(self) -> tuple[type[DataError], tuple[str, str | None, int | None]]:
+        return type(self), (self.problem, self.file, self.line)
+
+
+class ConfigError(GcapsError):
+    """A configuration that contradicts itself or names something unknown."""
+
+    exit_code: ClassVar[int] = 4
+
+
+class DownloadError(GcapsError):
+    """A data set that could not be fetched; whatever had arrived has been removed."""
+
+    exit_code: ClassVar[int] = 5
+
+
+class ModelError(GcapsError):
+    """A saved model that cannot be used, or data that do not fit the model."""
+
+    exit_code: ClassVar[int] = 6
+
+
+class MemoryLimitError(GcapsError):
+    """A computation refused before it allocates more than the machine holds."""
+
+    exit_code: ClassVar[int] = 7

@@ -1,0 +1,94 @@
+"""What an evaluation leaves behind: every fold's predictions and curves, and how to make them again."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gcaps.errors import GcapsError
+from gcaps.files import write_json
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    """One fold: what was predicted for its test graphs, and how accuracy went epoch by epoch."""
+
+    fold: int
+    """Counted from 0."""
+    test: list[int]
+    """Graphs of the test fold, counted from 0 in the set's order."""
+    labels: list[int]
+    """Their classes, 0..C−1."""
+    predictions: list[int]
+    """What the honest rule's model says of them."""
+    scores: list[list[float]]
+    """[graph][class] the model's probabilities, rounded to six decimals."""
+    epoch: int
+    """The epoch whose model that is, counted from 1."""
+    train_loss: list[float]
+    """By epoch."""
+    train_accuracy: list[float]
+    """By epoch, in training mode."""
+    test_accuracy: list[float]
+    """By epoch. Recorded for the optimistic protocols and the curves; decides nothing in `honest`."""
+    validation_accuracy: list[float]
+    """By epoch; empty with a fixed schedule."""
+    seconds: float
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the test graphs that the honest rule's model classifies rightly."""
+        return sum(a == b for a, b in zip(self.labels, self.predictions, strict=True)) / len(self.labels)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One protocol's number: mean and standard deviation over the folds, as shares of one."""
+
+    mean: float
+    std: float
+    folds: list[float]
+    rule: str
+    """How the number was chosen, in words."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """An evaluation, complete enough to be run again."""
+
+    method: str
+    data: dict[str, Any]
+    """name, fingerprint, graphs, classes (as the source calls them)."""
+    folds: list[FoldResult]
+    protocols: dict[str, Summary]
+    """honest, last, gin, best."""
+    config: dict[str, Any]
+    seed: int
+    splits: str
+    """Where the folds come from: stratified by seed, or a file."""
+    command: str
+    versions: dict[str, str]
+    created: str
+    """UTC, ISO 8601."""
+    format: int = field(default=FORMAT)
+
+    def save(self, path: str | Path) -> None:
+        """Write the result as JSON, atomically."""
+        write_json(path, asdict(self))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Result:
+        """A saved result."""
+        try:
+            raw = json.loads(Path(path).read_text(encoding="utf-8"))
+            if raw["format"] != FORMAT:
+                raise GcapsError(f"{path}: has format {raw['format']}, this gcaps reads format {FORMAT}")
+            raw["folds"] = [FoldResult(**fold) for fold in raw["folds"]]
+            raw["protocols"] = {name: Summary(**summary) for name, summary in raw["protocols"].items()}
+            return cls(**raw)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise GcapsError(f"{path}: is not a gcaps result ({type(error).__name__}: {error})") from error

@@ -1,0 +1,108 @@
+"""GCAPS-CNN, the paper's network: a batch of graphs to class logits."""
+
+from __future__ import annotations
+
+import os
+
+import torch
+from torch import Tensor, nn
+
+from gcaps.batching.batch import Batch
+from gcaps.config import NetworkConfig
+from gcaps.errors import MemoryLimitError
+from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
+from gcaps.nn.filters import batch_filter
+from gcaps.nn.readout import MeanCovariance
+
+
+class GCAPS(nn.Module):
+    """Input → GC(h, P) × ℓ → concatenate → [M, C(·)] → FC → FC → logits (section 6 of the paper).
+
+    The outputs of all capsule layers are concatenated (the paper's idea from Weisfeiler–Lehman) before mean and
+    covariance are taken. Batch normalisation stands in every capsule layer and before every fully connected one,
+    dropout before the fully connected ones.
+
+    Args:
+        in_channels: columns of the node features.
+        num_classes: how many logits.
+        config: the network's shape.
+
+    Raises:
+        MemoryLimitError: before anything is allocated, where the parameters and their gradients and moments would not
+            fit in the machine's memory.
+    """
+
+    def __init__(self, in_channels: int, num_classes: int, config: NetworkConfig) -> None:
+        super().__init__()
+        self.config = config
+        require_memory(in_channels, num_classes, config)
+        width = config.hidden * config.capsule_size
+        self.convs = nn.ModuleList(
+            GraphCapsuleConv(
+                width if layer else in_channels,
+                config.hidden,
+                config.capsule_size,
+                config.degree,
+                config.capsule,
+                config.filter,
+                bound=config.bound,
+                normalize=True,
+                bias=False,  # the normalisation that follows has one
+            )
+            for layer in range(config.layers)
+        )
+        self.readout = MeanCovariance(
+            config.layers * width, config.rank, reduce=config.reduce, root=config.root, count=config.count
+        )
+        self.head = nn.Sequential(
+            nn.BatchNorm1d(self.readout.out_channels),
+            nn.Dropout(config.dropout),
+            nn.Linear(self.readout.out_channels, config.fc),
+            nn.BatchNorm1d(config.fc),
+            nn.ReLU(),
+            nn.Dropout(config.dropout),
+            nn.Linear(config.fc, config.fc),
+            nn.BatchNorm1d(config.fc),
+            nn.ReLU(),
+            nn.Linear(config.fc, num_classes),
+        )
+
+    def embed(self, batch: Batch) -> Tensor:
+        """[B, ·] the permutation-invariant graph vectors [μ, C] before the fully connected layers."""
+        M = batch_filter(self.config.filter, batch)
+        x, outputs = batch.x, []
+        for conv in self.convs:
+            x = flatten_capsules(conv(x, M))
+            outputs.append(x)
+        embedding: Tensor = self.readout(torch.cat(outputs, dim=1), batch.index, batch.ptr)
+        return embedding
+
+    def forward(self, batch: Batch) -> Tensor:
+        """[B, C] logits."""
+        logits: Tensor = self.head(self.embed(batch))
+        return logits
+
+
+def parameter_count(in_channels: int, num_classes: int, config: NetworkConfig) -> int:
+    """How many parameters the network would have, computed without allocating it."""
+    width = config.hidden * config.capsule_size
+    orders = config.degree + 1
+    convs = orders * width * (in_channels + (config.layers - 1) * width) + 2 * config.layers * width
+    stacked = config.layers * width
+    projection = 0 if config.rank is None else config.rank * stacked
+    vector = MeanCovariance.length(stacked, config.rank, config.count)
+    fc = config.fc
+    head = 2 * vector + (vector + 1) * fc + 2 * fc + (fc + 1) * fc + 2 * fc + (fc + 1) * num_classes
+    return convs + projection + head
+
+
+def require_memory(in_channels: int, num_classes: int, config: NetworkConfig) -> None:
+    """Refuse a network whose training would not fit: parameters, gradients and Adam's two moments, in float32."""
+    needed = 4 * 4 * parameter_count(in_channels, num_classes, config)
+    installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > 0.8 * installed:
+        stacked = config.layers * config.hidden * config.capsule_size
+        raise MemoryLimitError(
+            f"training this network needs {needed / 2**30:.1f} GiB for its parameters alone, this machine has "
+            f"{installed / 2**30:.1f}; the covariance of {stacked} columns is the reason: set rank (for example 64)"
+        )

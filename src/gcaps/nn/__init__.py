@@ -1,0 +1,27 @@
+"""Layers: filters, capsule functions, the graph capsule convolution and permutation-invariant readouts."""
+
+from gcaps.nn.capsules import CAPSULES, bounded, moments
+from gcaps.nn.conv import GraphCapsuleConv, filter_polynomial, flatten_capsules
+from gcaps.nn.filters import FILTERS, Filter, batch_filter, edge_filter
+from gcaps.nn.readout import MeanCovariance, segment_covariance, segment_mean, signed_root, upper_triangle
+from gcaps.nn.sortpool import MaxSortPool, max_sort_pool
+
+__all__ = [
+    "CAPSULES",
+    "FILTERS",
+    "Filter",
+    "GraphCapsuleConv",
+    "MaxSortPool",
+    "MeanCovariance",
+    "batch_filter",
+    "bounded",
+    "edge_filter",
+    "filter_polynomial",
+    "flatten_capsules",
+    "max_sort_pool",
+    "moments",
+    "segment_covariance",
+    "segment_mean",
+    "signed_root",
+    "upper_triangle",
+]

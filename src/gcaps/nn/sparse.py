@@ -1,0 +1,63 @@
+"""Sparse matrices as plain tensors in compressed rows, and their product with a dense matrix."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+class CSR(NamedTuple):
+    """A sparse n × n matrix in compressed rows."""
+
+    rowptr: Tensor
+    """[n+1]"""
+    col: Tensor
+    """[e]"""
+    value: Tensor | None
+    """[e], or None where every entry is one."""
+
+    def matmul(self, x: Tensor) -> Tensor:
+        """The product with x [n, c]."""
+        return F.embedding_bag(
+            # Of all sparse products in torch this kernel is the fastest on CPU (about 3 times MKL's CSR product),
+            # adds each row in a fixed order, and takes plain tensors that trace and export.
+            self.col,
+            x,
+            self.rowptr,
+            mode="sum",
+            per_sample_weights=self.value,
+            include_last_offset=True,
+        )
+
+    def rows(self) -> Tensor:
+        """[e] the row of each entry."""
+        count = self.rowptr.diff()
+        return torch.repeat_interleave(torch.arange(len(count), device=count.device), count, output_size=len(self.col))
+
+    def row_sums(self, like: Tensor) -> Tensor:
+        """[n] the sum of each row, in ``like``'s type."""
+        if self.value is None:
+            return self.rowptr.diff().to(like.dtype)
+        return torch.zeros(len(self.rowptr) - 1, dtype=like.dtype, device=like.device).index_add(0, self.rows(), self.value)
+
+
+def from_edge_index(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> tuple[CSR, CSR]:
+    """The matrix A with A[target, source] = weight (PyG's flow from source to target), and its transpose.
+
+    Arcs may come in any order; of an arc that stands twice the weights add up, as in PyG; self-loops are left out.
+    """
+    source, target = edge_index
+    keep = source != target
+    source, target = source[keep], target[keep]
+    weight = None if edge_weight is None else edge_weight[keep]
+    return _compressed(target, source, weight, num_nodes), _compressed(source, target, weight, num_nodes)
+
+
+def _compressed(row: Tensor, col: Tensor, weight: Tensor | None, num_nodes: int) -> CSR:
+    order = torch.argsort(row * num_nodes + col, stable=True)
+    count = torch.bincount(row, minlength=num_nodes)
+    rowptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
+    return CSR(rowptr, col[order], None if weight is None else weight[order])
