@@ -8,16 +8,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from gcaps.version import __version__
 
 if TYPE_CHECKING:
     from gcaps.config import Config as Config
     from gcaps.data.catalog import load as load
     from gcaps.data.graphset import GraphSet as GraphSet
     from gcaps.estimator import GraphCapsuleClassifier as GraphCapsuleClassifier
+    from gcaps.estimator import load_model as load_model
     from gcaps.evaluation import Result as Result
     from gcaps.evaluation import evaluate as evaluate
-    from gcaps.persistence import load_model as load_model
 
 _HOMES = {
     "Config": "gcaps.config",
@@ -26,7 +26,7 @@ _HOMES = {
     "Result": "gcaps.evaluation",
     "evaluate": "gcaps.evaluation",
     "load": "gcaps.data.catalog",
-    "load_model": "gcaps.persistence",
+    "load_model": "gcaps.estimator",
 }
 _PACKAGES = ("batching", "data", "evaluation", "features", "models", "nn", "pyg", "report", "testing", "training")
 

@@ -25,7 +25,8 @@ class FeatureConfig(_Section):
     """What a node is described by before the first layer (spec section 4)."""
 
     features: tuple[FeatureName, ...] | Literal["auto"] = Field(
-        "auto", description="node features, joined with commas; auto: labels where the set has them, else degree and fgsd"
+        "auto",
+        description="node features, joined with commas; auto: labels where the set has them, else degree and fgsd",
     )
     fgsd_bins: int = Field(32, ge=1, le=4096, description="bins of the harmonic-distance histogram")
 
@@ -33,7 +34,7 @@ class FeatureConfig(_Section):
 class NetworkConfig(_Section):
     """The network GC(h, P) × layers → [M, C] → FC(h) → FC(h) → softmax (spec sections 2, 3 and 5)."""
 
-    layers: int = Field(3, ge=1, le=32, description="graph capsule layers")
+    layers: int = Field(4, ge=1, le=32, description="graph capsule layers")
     hidden: int = Field(32, ge=1, le=4096, description="width h of the capsule layers")
     capsule: Literal["moments"] = Field("moments", description="capsule function")
     capsule_size: int = Field(2, ge=1, le=8, description="instantiation parameters P of a capsule")
@@ -63,7 +64,9 @@ class TrainingConfig(_Section):
         "last", description="which epoch counts: the last of a fixed schedule, or the best on an inner validation split"
     )
     validation: float = Field(0.1, gt=0, lt=1, description="share of the training graphs in that inner split")
-    patience: int | None = Field(None, ge=1, description="with validation: stop after so many epochs without a better one")
+    patience: int | None = Field(
+        None, ge=1, description="with validation: stop after so many epochs without a better one"
+    )
     refit: bool = Field(False, description="with validation: train anew on all training graphs for the chosen epochs")
     threads: int = Field(1, ge=1, description="CPU threads of one training; the result belongs to this number")
 
@@ -74,7 +77,7 @@ class TrainingConfig(_Section):
         return self
 
 
-class Config(FeatureConfig, NetworkConfig, TrainingConfig):
+class Config(TrainingConfig, NetworkConfig, FeatureConfig):  # fields come in reverse order of the bases
     """Everything that decides what GCAPS-CNN computes, apart from the data and the seed."""
 
     @classmethod

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -33,8 +32,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
         if goal.is_dir() and not goal.is_symlink():
             if not draft.is_dir():
                 raise GcapsError(f"{goal}: is a folder; choose another name for the file")
-            os.replace(goal, shelf / "before")
-        os.replace(draft, goal)
+            goal.replace(shelf / "before")
+        draft.replace(goal)
     finally:
         shutil.rmtree(shelf, ignore_errors=True)
 

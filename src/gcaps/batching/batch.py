@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,8 +39,9 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on another device."""
-        moved = (getattr(self, f.name) for f in fields(self))
-        return Batch(*(None if t is None else t.to(device) for t in moved))
+        given: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        moved: dict[str, Any] = {name: None if t is None else t.to(device) for name, t in given.items()}
+        return Batch(**moved)
 
 
 class BatchSource:

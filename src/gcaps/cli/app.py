@@ -1,57 +1,77 @@
-"""The command ``gcaps``: its verbs, and how errors leave it."""
+"""The command ``gcaps``: its verbs, and how errors leave it.
+
+A verb's module is imported when the verb is called, so that ``gcaps --help`` answers at once.
+"""
 
 from __future__ import annotations
 
+import difflib
+import importlib
 import os
 import sys
-from typing import Annotated
+from collections.abc import Sequence
 
-import typer
-
-from gcaps import __version__
-from gcaps.cli import data, demo, evaluate, predict, train
 from gcaps.errors import GcapsError
+from gcaps.version import __version__
 
-app = typer.Typer(
-    name="gcaps",
-    help="Graph classification with graph capsules: train, predict, and find out honestly how good it is.\n\n"
-    "Start with [bold]gcaps demo[/bold]; every verb explains itself with --help.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    rich_markup_mode="rich",
-)
-app.command("demo")(demo.run)
-app.add_typer(data.app, name="data")
-app.command("train")(train.run)
-app.command("predict")(predict.run)
-app.command("evaluate")(evaluate.run)
+VERBS = {
+    "demo": "the two-minute tour: train and honestly evaluate GCAPS-CNN on 188 real molecules",
+    "data": "data sets: list, get, check, convert",
+    "train": "train a classifier on all graphs of a data set and save it",
+    "predict": "classes and probabilities for graphs, as CSV",
+    "evaluate": "cross-validate a method; every protocol from one run, the honest one first",
+}
 
+OVERVIEW = """usage: gcaps VERB ...      gcaps VERB --help explains a verb
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"gcaps {__version__}")
-        raise typer.Exit
+Graph classification with graph capsules: train, predict, and find out honestly how good it is.
 
+{verbs}
 
-@app.callback()
-def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
-) -> None:
-    pass
+  gcaps demo                                 start here
+  gcaps data check my-graphs.zip             are my graphs sound, and what is in them?
+  gcaps evaluate my-graphs.zip -o r.json     how good is GCAPS-CNN on them?
+  gcaps train my-graphs.zip -o model         a classifier
+  gcaps predict model new-graphs.zip         its predictions"""
 
 
-def main() -> None:
-    """Entry point: run the verb; an error of the user's is one line and an exit code, never a traceback."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a verb. An error of the user's is one line and an exit code, never a traceback."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app()
+        _run(given)
     except GcapsError as error:
-        typer.echo(f"error: {' '.join(str(error).split())}", err=True)
+        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
+        print("interrupted", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
         # the reader has gone, as in `gcaps … | head`; keep Python from complaining when it flushes
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+
+
+def _run(given: list[str]) -> None:
+    if not given or given[0] in ("--help", "-h", "help"):
+        print(OVERVIEW.format(verbs="\n".join(f"  {verb:<10}{text}" for verb, text in VERBS.items())))
+    elif given[0] in ("--version", "-V"):
+        print(f"gcaps {__version__}")
+    elif given[0] in VERBS:
+        _typer_command(given[0])(args=given[1:], prog_name=f"gcaps {given[0]}")
+    else:
+        near = difflib.get_close_matches(given[0], VERBS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(VERBS)}"
+        print(f"error: there is no verb {given[0]!r}; {hint}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _typer_command(verb: str):  # type: ignore[no-untyped-def]  # typer's command type has moved between releases
+    import typer
+
+    module = importlib.import_module(f"gcaps.cli.{verb}")
+    app = getattr(module, "app", None)
+    if app is None:
+        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
+        app.command()(module.run)
+    return typer.main.get_command(app)

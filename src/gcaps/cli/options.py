@@ -10,11 +10,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from gcaps.config import Config, FeatureConfig, NetworkConfig, TrainingConfig
 
-_PANELS = {FeatureConfig: "Node features", NetworkConfig: "Network", TrainingConfig: "Training"}
+_PANELS: dict[type[BaseModel], str] = {
+    FeatureConfig: "Node features",
+    NetworkConfig: "Network",
+    TrainingConfig: "Training",
+}
 
 
 def with_config(command: Callable[..., None]) -> Callable[..., None]:
@@ -57,7 +62,7 @@ def _option(name: str, field: FieldInfo) -> inspect.Parameter:
     option = typer.Option(
         f"{flag}/--no-{flag[2:]}" if switch else flag,
         metavar=None if switch else _metavar(field.annotation),
-        help=f"{field.description} [{('on' if default else 'off') if switch else default}]",
+        help=f"{field.description} (default {('on' if default else 'off') if switch else default})",
         rich_help_panel=panel,
         show_default=False,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ MAX_UNPACKED = 1 << 36
 MAX_RATIO = 1100
 """Deflate cannot honestly pack text more than about 1,000 times; a zip that claims more is a bomb."""
 
+_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
+"""What zipfile raises on archives that are broken, or packed in a way it does not know."""
+
 
 class Files:
     """The files of one data set by name, from a folder or a zip.
@@ -29,7 +33,11 @@ class Files:
         if self.path.is_dir():
             self._places = {p.name: str(p) for p in sorted(self.path.iterdir()) if p.is_file()}
         else:
-            self._places = self._checked_members()
+            try:
+                self._places = self._checked_members()
+            except DataError:
+                self.close()
+                raise
 
     @property
     def names(self) -> list[str]:
@@ -52,7 +60,7 @@ class Files:
             else:
                 with self._zip.open(self._places[name]) as stream:
                     yield stream
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        except _DAMAGE as error:
             raise DataError(f"the archive is damaged ({error}); fetch it again", self.place(name)) from error
         except OSError as error:
             raise DataError(f"cannot be read ({error.strerror or error})", self.place(name)) from error
@@ -68,7 +76,7 @@ class Files:
             self._zip = zipfile.ZipFile(self.path)
         except FileNotFoundError as error:
             raise DataError("does not exist", file) from error
-        except zipfile.BadZipFile as error:
+        except (*_DAMAGE, ValueError) as error:
             raise DataError(f"is not a whole zip archive ({error}); fetch it again", file) from error
         except OSError as error:
             raise DataError(f"cannot be read ({error.strerror or error})", file) from error
@@ -78,7 +86,7 @@ class Files:
             path = PurePosixPath(member.filename.replace("\\", "/"))
             if path.is_absolute() or ".." in path.parts or (path.parts and ":" in path.parts[0]):
                 raise DataError(f"member {member.filename!r} leaves the archive; refused", file)
-            if member.is_dir():
+            if member.is_dir() or path.parts[:1] == ("__MACOSX",):  # macOS puts a shadow of every file there
                 continue
             if member.flag_bits & 1:
                 raise DataError(f"member {member.filename!r} is encrypted; unpack it first", file)
@@ -88,6 +96,11 @@ class Files:
             if path.name in places:
                 raise DataError(f"holds two files called {path.name!r}; unpack the one you mean", file)
             places[path.name] = member.filename
+            try:
+                # reads the member's own header: a name that is damaged in the directory must not make a file vanish
+                self._zip.open(member).close()
+            except (*_DAMAGE, OSError) as error:
+                raise DataError(f"the archive is damaged ({error}); fetch it again", file) from error
         if total > MAX_UNPACKED:
             raise DataError(f"unpacks to {total:,} bytes, more than the limit of {MAX_UNPACKED:,}", file)
         return places

@@ -36,8 +36,9 @@ def counting_argsort(values: Array, bound: int) -> Array:
     """
     count = len(values)
     index = np.int32 if max(count, bound) < 2**31 else np.int64
+    positions: Array = np.arange(count, dtype=index)
     one_row = csr_array(
-        (np.arange(count, dtype=index), values.astype(index, copy=False), np.array([0, count], dtype=index)),
+        (positions, values.astype(index, copy=False), np.array([0, count], dtype=index)),
         shape=(1, bound),
     )
     return np.asarray(one_row.tocsc().data)

@@ -24,8 +24,13 @@ class EdgeRows:
 
     def take(self, which: Array) -> EdgeRows:
         """The rows ``which`` (positions or mask), in that order."""
-        values = (None if a is None else a[which] for a in (self.labels, self.attributes, self.weight))
-        return EdgeRows(self.source[which], self.target[which], *values)
+        return EdgeRows(
+            self.source[which],
+            self.target[which],
+            None if self.labels is None else self.labels[which],
+            None if self.attributes is None else self.attributes[which],
+            None if self.weight is None else self.weight[which],
+        )
 
 
 def assemble(
@@ -47,11 +52,11 @@ def assemble(
     is_loop = rows.source == rows.target
     loops: SelfLoops | None = None
     if is_loop.any():
-        found, _, _ = _coalesced(rows.take(is_loop), int(node_ptr[-1]))
+        found, _, _ = _coalesced(rows.take(is_loop), node_ptr)
         loops = SelfLoops(found.source.astype(np.int64), found.labels, found.attributes, found.weight)
         rows = rows.take(~is_loop)
-    arcs, duplicates, conflicts = _coalesced(rows, int(node_ptr[-1]))
-    arcs, one_way = _symmetrised(arcs, int(node_ptr[-1]))
+    arcs, duplicates, conflicts = _coalesced(rows, node_ptr)
+    arcs, one_way = _symmetrised(arcs, node_ptr)
     notes |= {"duplicate_arcs": duplicates, "conflicting_duplicates": conflicts, "one_way_arcs": one_way}
     notes["self_loops"] = 0 if loops is None else len(loops.node)
     first_node = np.repeat(node_ptr[:-1], np.diff(node_ptr))
@@ -78,8 +83,15 @@ def _keys(first: Array, second: Array, num_nodes: int) -> Ints:
     return first.astype(np.int64) * num_nodes + second
 
 
-def _coalesced(rows: EdgeRows, num_nodes: int) -> tuple[EdgeRows, int, int]:
+def _ends(arcs: EdgeRows, which: int, node_ptr: Ints) -> str:
+    """The ends of an arc as errors call them: both counted from 0, the nodes within their graph."""
+    graph = int(np.searchsorted(node_ptr, arcs.source[which], side="right")) - 1
+    return f"nodes {arcs.source[which] - node_ptr[graph]} and {arcs.target[which] - node_ptr[graph]} of graph {graph}"
+
+
+def _coalesced(rows: EdgeRows, node_ptr: Ints) -> tuple[EdgeRows, int, int]:
     """Sorted by (source, target), each arc once; how many rows that dropped, and how many of them disagreed."""
+    num_nodes = int(node_ptr[-1])
     key = _keys(rows.source, rows.target, num_nodes)
     if (key[1:] > key[:-1]).all():
         return rows, 0, 0
@@ -91,11 +103,12 @@ def _coalesced(rows: EdgeRows, num_nodes: int) -> tuple[EdgeRows, int, int]:
     repeated = rows.take(order[again])
     original = np.cumsum(~again)[again] - 1
     if rows.weight is not None:
-        assert kept.weight is not None and repeated.weight is not None
+        assert kept.weight is not None
+        assert repeated.weight is not None
         other = np.flatnonzero(repeated.weight != kept.weight[original])
         if len(other):
             raise DataError(
-                f"the edge from node {repeated.source[other[0]]} to node {repeated.target[other[0]]} stands twice, with "
+                f"the edge between {_ends(repeated, other[0], node_ptr)} (counted from 0) stands twice, with "
                 f"weights {kept.weight[original[other[0]]]:g} and {repeated.weight[other[0]]:g}; merge them first"
             )
     conflict = np.zeros(len(original), dtype=bool)
@@ -105,11 +118,12 @@ def _coalesced(rows: EdgeRows, num_nodes: int) -> tuple[EdgeRows, int, int]:
     return kept, int(again.sum()), int(conflict.sum())
 
 
-def _symmetrised(arcs: EdgeRows, num_nodes: int) -> tuple[EdgeRows, int]:
+def _symmetrised(arcs: EdgeRows, node_ptr: Ints) -> tuple[EdgeRows, int]:
     """With every missing reverse added; how many were missing. ``arcs`` are coalesced."""
+    num_nodes = int(node_ptr[-1])
     reverse = counting_argsort(arcs.target, num_nodes)
     if np.array_equal(arcs.target[reverse], arcs.source) and np.array_equal(arcs.source[reverse], arcs.target):
-        _require_symmetric_weights(arcs, reverse)
+        _require_symmetric_weights(arcs, reverse, node_ptr)
         return arcs, 0
     key, wanted = _keys(arcs.source, arcs.target, num_nodes), _keys(arcs.target, arcs.source, num_nodes)
     missing = arcs.take(np.flatnonzero(~np.isin(wanted, key, assume_unique=True)))
@@ -126,18 +140,18 @@ def _symmetrised(arcs: EdgeRows, num_nodes: int) -> tuple[EdgeRows, int]:
             )
         ),
     )
-    both, _, _ = _coalesced(both, num_nodes)
-    _require_symmetric_weights(both, counting_argsort(both.target, num_nodes))
+    both, _, _ = _coalesced(both, node_ptr)
+    _require_symmetric_weights(both, counting_argsort(both.target, num_nodes), node_ptr)
     return both, len(missing.source)
 
 
-def _require_symmetric_weights(arcs: EdgeRows, reverse: Ints) -> None:
+def _require_symmetric_weights(arcs: EdgeRows, reverse: Ints, node_ptr: Ints) -> None:
     if arcs.weight is None:
         return
     uneven = np.flatnonzero(arcs.weight[reverse] != arcs.weight)
     if len(uneven):
         a = uneven[0]
         raise DataError(
-            f"the edge between nodes {arcs.source[a]} and {arcs.target[a]} weighs {arcs.weight[a]:g} in one direction and "
-            f"{arcs.weight[reverse[a]]:g} in the other; gcaps' graphs are undirected: average the two first"
+            f"the edge between {_ends(arcs, a, node_ptr)} (counted from 0) weighs {arcs.weight[a]:g} in one direction "
+            f"and {arcs.weight[reverse[a]]:g} in the other; gcaps' graphs are undirected: average the two first"
         )

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
+from types import EllipsisType
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
@@ -93,9 +94,11 @@ class GraphSet:
     @overload
     def __getitem__(self, which: int | np.integer[Any]) -> Graph: ...
     @overload
-    def __getitem__(self, which: slice | Sequence[int] | Array) -> GraphSet: ...
-    def __getitem__(self, which: int | np.integer[Any] | slice | Sequence[int] | Array) -> Graph | GraphSet:
+    def __getitem__(self, which: slice | Sequence[int] | Array | tuple[Any, EllipsisType]) -> GraphSet: ...
+    def __getitem__(self, which: Any) -> Graph | GraphSet:
         """``gs[3]`` is one graph, ``gs[3:9]``, ``gs[[4, 1]]`` and ``gs[mask]`` are sets."""
+        if isinstance(which, tuple) and len(which) == 2 and which[1] is Ellipsis:
+            which = which[0]  # how scikit-learn takes rows of whatever has a shape
         if isinstance(which, slice):
             return self.subset(np.arange(len(self))[which])
         if not isinstance(which, int | np.integer):
@@ -112,6 +115,11 @@ class GraphSet:
             f"GraphSet({self.name!r}, graphs={len(self)}, nodes={self.num_nodes}, edges={self.num_edges}, "
             f"classes={self.num_classes})"
         )
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(G,): scikit-learn's splitters and searches take a set for a column of graphs."""
+        return (len(self),)
 
     @property
     def num_nodes(self) -> int:
@@ -152,8 +160,7 @@ class GraphSet:
 
     def subset(self, indices: Sequence[int] | Array) -> GraphSet:
         """The graphs at ``indices`` (or under a boolean mask), in that order; classes stay as they are numbered."""
-        chosen = np.asarray(indices)
-        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.int64)
+        chosen = self._positions(indices)
         sizes = self.sizes[chosen]
         nodes = ranges(self.node_ptr[chosen], sizes)
         arcs = ranges(self.edge_ptr[self.node_ptr[chosen]], self.arc_counts[chosen])
@@ -176,11 +183,24 @@ class GraphSet:
             loops=self._loops_of(chosen, node_ptr),
         )
 
+    def _positions(self, indices: Sequence[int] | Array) -> Ints:
+        """Graph numbers 0..G−1 from numbers that may count from the end, or from a mask."""
+        given = np.asarray(indices)
+        if given.dtype == bool:
+            if given.shape != (len(self),):
+                raise IndexError(f"a mask of shape {given.shape} for a set of {len(self)} graphs")
+            return np.flatnonzero(given)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise IndexError(f"graphs are chosen by a row of integers or a mask, not by {given.dtype} {given.shape}")
+        return np.arange(len(self))[given.astype(np.int64)]
+
     def _loops_of(self, chosen: Ints, node_ptr: Ints) -> SelfLoops | None:
         if self.loops is None:
             return None
         first = np.searchsorted(self.loops.node, self.node_ptr[chosen])
         count = np.searchsorted(self.loops.node, self.node_ptr[chosen + 1]) - first
+        if not count.any():
+            return None
         loops = self.loops.take(ranges(first, count))
         return loops._replace(node=loops.node + np.repeat(node_ptr[:-1] - self.node_ptr[chosen], count))
 

@@ -60,10 +60,26 @@ def open_saved(path: str | Path) -> GraphSet:
             **arrays,
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(f"is damaged ({type(error).__name__}: {error}); save the set again", str(folder / PAGE)) from error
-    if graphs.node_ptr[-1] != len(graphs.edge_ptr) - 1 or graphs.edge_ptr[-1] != len(graphs.neighbors):
+        raise DataError(
+            f"is damaged ({type(error).__name__}: {error}); save the set again", str(folder / PAGE)
+        ) from error
+    if not _fits(graphs):
         raise DataError("its arrays do not fit together; save the set again", str(folder))
     return graphs
+
+
+def _fits(graphs: GraphSet) -> bool:
+    """Whether every array has the rows that the others promise; looks at shapes and at the pointers' ends only."""
+    if not len(graphs.node_ptr) or not len(graphs.edge_ptr):
+        return False
+    num_nodes, num_arcs = len(graphs.edge_ptr) - 1, len(graphs.neighbors)
+    rows = {"labels": len(graphs)}
+    rows |= dict.fromkeys(("node_labels", "node_attributes"), num_nodes)
+    rows |= dict.fromkeys(("edge_labels", "edge_attributes", "edge_weight"), num_arcs)
+    arrays = graphs.arrays()
+    fits = all(len(arrays[key]) == count for key, count in rows.items() if key in arrays)
+    loops = {len(array) for key, array in arrays.items() if key.startswith("loops.")}
+    return fits and len(loops) <= 1 and graphs.node_ptr[-1] == num_nodes and bool(graphs.edge_ptr[-1] == num_arcs)
 
 
 def _mapped(file: Path, facts: dict[str, Any]) -> Array:
@@ -72,7 +88,7 @@ def _mapped(file: Path, facts: dict[str, Any]) -> Array:
     try:
         # an empty array cannot be mapped
         array: Array = np.load(file, mmap_mode="r" if 0 not in facts["shape"] else None, allow_pickle=False)
-    except OSError as error:
+    except (OSError, EOFError) as error:
         raise DataError(f"cannot be read ({error}); save the set again", str(file)) from error
     if array.dtype.str != facts["dtype"] or list(array.shape) != facts["shape"]:
         raise DataError("is not the array that graphset.json describes; save the set again", str(file))

@@ -77,9 +77,10 @@ def _parse(chunk: bytes, kind: str, columns: int) -> Array | None:
     if len(numbers) != len(separators) or not np.isfinite(numbers).all():
         return None
     if kind == "integer":
-        if np.abs(numbers).max() >= 10**18:
+        low, high = numbers.min(), numbers.max()  # not np.abs: that of the smallest int64 is negative
+        if low <= -(10**18) or high >= 10**18:
             return None
-        if np.abs(numbers).max() < 2**31:
+        if low >= -(2**31) and high < 2**31:
             numbers = numbers.astype(np.int32)
     return numbers.reshape(-1, columns)
 

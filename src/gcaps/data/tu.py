@@ -84,7 +84,9 @@ class _Reader:
         if not self.labelled:
             return None if labels is None else labels[:, 0].astype(np.int64)
         if labels is None:
-            raise DataError("is missing; training and evaluation need a label for each graph", self.place("graph_labels"))
+            raise DataError(
+                "is missing; training and evaluation need a label for each graph", self.place("graph_labels")
+            )
         if (labels == labels[0]).all():
             problem = f"all {len(labels)} graphs have the label {labels[0, 0]}; a classifier needs at least two classes"
             raise DataError(problem, self.place("graph_labels"))

@@ -74,7 +74,14 @@ class Result:
     versions: dict[str, str]
     created: str
     """UTC, ISO 8601."""
+    protocol: str = "honest"
+    """The one behind :attr:`accuracy`."""
     format: int = field(default=FORMAT)
+
+    @property
+    def accuracy(self) -> float:
+        """Mean accuracy over the folds, by the chosen protocol."""
+        return self.protocols[self.protocol].mean
 
     def save(self, path: str | Path) -> None:
         """Write the result as JSON, atomically."""

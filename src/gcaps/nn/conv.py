@@ -30,7 +30,7 @@ def filter_polynomial(parts: Sequence[Tensor], weight: Tensor, M: Filter) -> Ten
     """
     if M.requires_grad:
         return _horner(parts, weight, M)
-    out: Tensor = _FilterPolynomial.apply(M, weight, *parts)
+    out: Tensor = _FilterPolynomial.apply(M, weight, *parts)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -61,7 +61,8 @@ class _FilterPolynomial(torch.autograd.Function):
         for k in range(orders):
             if k:
                 grad = ctx.M.t_matmul(grad)
-            for p, (part, g) in enumerate(zip(parts, grad.split(h, dim=1), strict=True)):
+            for p, part in enumerate(parts):
+                g = grad[:, p * h : (p + 1) * h]
                 if grad_weight is not None:
                     grad_weight[p, k] = part.t() @ g
                 if ctx.needs_input_grad[2 + p]:

@@ -1,7 +1,8 @@
 """Filter matrices M of Eq. 5: what a node takes from its neighbors.
 
 Every filter here has the form  M = diag(d) + diag(l) A diag(r)  with vectors d, l and r that follow from the degrees,
-so one sparse product with A serves them all, forwards and (transposed) backwards. D holds the weighted degrees, L = D − A.
+so one sparse product with A serves them all, forwards and (transposed) backwards. D holds the weighted degrees, and
+L = D − A.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _plus_diagonal(product: Tensor, diagonal: Tensor | None, x: Tensor) -> Tenso
 
 
 class Scaling(NamedTuple):
-    """The vectors of M = diag(diagonal) + diag(left) A diag(right); None stands for ones (for zeros in ``diagonal``)."""
+    """The vectors of M = diag(diagonal) + diag(left) A diag(right); None is zeros in ``diagonal``, ones elsewhere."""
 
     diagonal: Tensor | None
     left: Tensor | None

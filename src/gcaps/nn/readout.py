@@ -20,7 +20,9 @@ def segments(index: Tensor | None, ptr: Tensor | None, num_nodes: int) -> tuple[
         count = torch.bincount(index) if len(index) else index.new_zeros(0)
         ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
     if index is None:
-        index = torch.repeat_interleave(torch.arange(len(ptr) - 1, device=ptr.device), ptr.diff(), output_size=num_nodes)
+        index = torch.repeat_interleave(
+            torch.arange(len(ptr) - 1, device=ptr.device), ptr.diff(), output_size=num_nodes
+        )
     return index, ptr
 
 
@@ -48,19 +50,22 @@ def segment_covariance(x: Tensor, mean: Tensor, index: Tensor, ptr: Tensor) -> T
         rows = torch.where(offset < sizes[members, None], ptr[members, None] + offset, x.size(0))
         block = padded[rows]
         out = out.index_copy(0, members, torch.bmm(block.transpose(1, 2), block))
-    return out / sizes.clamp_min(1)[:, None, None]
+    covariance: Tensor = out / sizes.clamp_min(1)[:, None, None]
+    return covariance
 
 
 def upper_triangle(C: Tensor) -> Tensor:
     """[B, c(c+1)/2] the upper triangle of symmetric matrices [B, c, c], row by row, diagonal included."""
     i, j = torch.triu_indices(C.size(1), C.size(2), device=C.device)
-    return C[:, i, j]
+    triangle: Tensor = C[:, i, j]
+    return triangle
 
 
 def signed_root(x: Tensor) -> Tensor:
     """sign(x)·(√(|x| + ε) − √ε): the square root's compression with a finite gradient at 0."""
     epsilon = 1e-4
-    return torch.sign(x) * (torch.sqrt(x.abs() + epsilon) - epsilon**0.5)
+    magnitude: Tensor = torch.sqrt(x.abs() + epsilon) - epsilon**0.5
+    return torch.sign(x) * magnitude
 
 
 class MeanCovariance(nn.Module):
@@ -95,7 +100,7 @@ class MeanCovariance(nn.Module):
         super().__init__()
         if reduce not in ("mean", "sum"):
             raise ValueError(f"unknown reduce {reduce!r}; there are mean, sum")
-        if rank is not None and not 1 <= rank:
+        if rank is not None and not rank >= 1:
             raise ValueError("rank starts at 1")
         self.in_channels, self.rank, self.reduce, self.root, self.count = in_channels, rank, reduce, root, count
         self.projection = None if rank is None else nn.Linear(in_channels, rank, bias=False)

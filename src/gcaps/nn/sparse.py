@@ -41,7 +41,9 @@ class CSR(NamedTuple):
         """[n] the sum of each row, in ``like``'s type."""
         if self.value is None:
             return self.rowptr.diff().to(like.dtype)
-        return torch.zeros(len(self.rowptr) - 1, dtype=like.dtype, device=like.device).index_add(0, self.rows(), self.value)
+        return torch.zeros(len(self.rowptr) - 1, dtype=like.dtype, device=like.device).index_add(
+            0, self.rows(), self.value
+        )
 
 
 def from_edge_index(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> tuple[CSR, CSR]:

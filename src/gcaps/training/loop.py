@@ -62,9 +62,7 @@ def train(
     The order of the graphs follows from ``seed`` alone; dropout follows torch's generator, so call this inside
     :func:`reproducible`.
     """
-    optimizer = torch.optim.Adam(
-        network.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True
-    )
+    optimizer = torch.optim.Adam(network.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, config.decay_every, config.decay)
     loss_of = nn.CrossEntropyLoss()
     rng = np.random.default_rng(seed)
@@ -107,7 +105,7 @@ def predict_logits(network: nn.Module, batches: Iterator[Batch] | list[Batch]) -
 
 
 def inner_split(labels: Array, share: float, seed: int) -> tuple[Ints, Ints]:
-    """Positions (training, validation) of a stratified split of the training graphs; every class keeps one in training."""
+    """Positions (training, validation) of a stratified split; every class keeps at least one in training."""
     rng = np.random.default_rng([seed, 1])
     order = rng.permutation(len(labels))
     held: list[Array] = []

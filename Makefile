@@ -1,0 +1,48 @@
+# Everything here needs Python 3.11 (or newer), pip and make; each target sets up what it needs in .venv.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint format bench clean
+
+help:  ## List the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: $(VENV)/.demo  ## Train and honestly evaluate GCAPS-CNN on MUTAG, with a report (about 2 minutes)
+	$(BIN)/gcaps demo
+
+test: $(VENV)/.dev  ## Run all tests but the slow ones
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/.dev  ## Run the slow tests
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.dev  ## Formatting, lint, types and the layers' contract
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev  ## Put the code into shape
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.dev  ## Speed and memory against peers, short form
+	$(BIN)/python benchmarks/reading.py
+
+clean:  ## Remove the environment and what the demo made
+	rm -rf $(VENV) demo
+
+# torch first and pinned: left to another package's requirement, pip may fetch gigabytes of another build
+$(VENV)/.demo: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (torch first; this takes a few minutes once)"
+	$(PIP) $$(grep '^torch==' constraints.txt)
+	$(PIP) --editable '.[demo]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.demo
+	$(PIP) --editable '.[dev]'
+	touch $@

@@ -1,0 +1,223 @@
+"""``gcaps data``: which data sets there are, fetching, checking and converting them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gcaps.cli.arguments import Data
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from gcaps.data.audit import Facts
+    from gcaps.data.download import Progress
+
+app = typer.Typer(
+    help="Data sets: list them, fetch them, check what is in them, convert them.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+)
+
+Root = Annotated[
+    Path | None,
+    typer.Option("--root", metavar="FOLDER", help="Look for names here first, then in the folders of $GCAPS_DATA."),
+]
+Unlabelled = Annotated[
+    bool, typer.Option("--unlabelled", help="Accept graphs without labels, as for prediction, or of a single class.")
+]
+
+
+@app.command("list")
+def list_(root: Root = None) -> None:
+    """Name the data sets of the catalog and say which of them are at hand.
+
+    Any other name of the TU collection (https://chrsmrrs.github.io/datasets) can be fetched as well.
+
+    Example: [bold]gcaps data list[/bold]
+    """
+    from rich.table import Table
+
+    from gcaps.data.catalog import CATALOG, find
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("name", "graphs", "classes", "avg. nodes", "at hand", ""):
+        table.add_column(title, justify="right" if title in ("graphs", "classes", "avg. nodes") else "left")
+    for entry in CATALOG.values():
+        path = find(entry.name, root)
+        hint = {"embedded": 'pip install "gcaps\\[demo]"', "TU": f"gcaps data get {entry.name}", "generated": "yes"}
+        here = "yes" if path is not None else hint.get(entry.source, "bring the file")
+        table.add_row(entry.name, f"{entry.graphs:,}", str(entry.classes), f"{entry.nodes:.2f}", here, entry.remark)
+    _print(table)
+
+
+@app.command("get")
+def get(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name of the TU collection.", show_default=False)],
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="FOLDER", help="Where the zip goes; by default gcaps' cache folder.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Fetch anew, and accept a file that has changed.")] = False,
+) -> None:
+    """Fetch a data set from the TU collection.
+
+    The file is checked before it is kept; its origin and SHA-256 are written beside it. Afterwards its name is enough
+    for every other command (with --to: let GCAPS_DATA name that folder).
+
+    Example: [bold]gcaps data get PROTEINS[/bold]
+    """
+    from gcaps.data.catalog import CATALOG, cache_folder, near_names
+    from gcaps.data.download import download
+    from gcaps.errors import DownloadError
+
+    entry = CATALOG.get(name)
+    if entry is not None and entry.source == "generated":
+        typer.echo(f"{name} needs no file: it is generated whenever it is used")
+        return
+    if entry is not None and entry.source == "local":
+        raise DownloadError(
+            f"{name} is not in the TU collection, whose PTC_MR (gcaps data get PTC_MR) has other graphs than the "
+            f"paper's {entry.graphs}; if you have the paper's {name}.zip, let GCAPS_DATA name its folder"
+        )
+    try:
+        with _progress(name) as progress:
+            path = download(name, to or cache_folder(), force=force, progress=progress)
+    except DownloadError as error:
+        hint = near_names(name) if entry is None else ""
+        raise DownloadError(f"{error}{hint}") from error
+    typer.echo(f"{path} ({path.stat().st_size:,} bytes)")
+
+
+@app.command("check")
+def check(source: Data, root: Root = None, unlabelled: Unlabelled = False) -> None:
+    """Read a data set strictly and say what is in it.
+
+    A fault is one line that names the file, its line and the remedy, with exit code 3. Duplicates are counted because
+    a graph that stands both in a training and in a test fold makes every method look better than it is.
+
+    Example: [bold]gcaps data check MUTAG[/bold]  or  [bold]gcaps data check my/DATA.zip[/bold]
+    """
+    from gcaps.data.audit import facts
+    from gcaps.data.catalog import load
+
+    found = facts(load(source, root, labelled=not unlabelled))
+    for part in _tables(found):
+        _print(part)
+
+
+@app.command("convert")
+def convert(
+    source: Data,
+    out: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The folder to write, by convention NAME.gset.", show_default=False)
+    ],
+    root: Root = None,
+    unlabelled: Unlabelled = False,
+) -> None:
+    """Write a data set as a GraphSet folder, which opens at once whatever its size.
+
+    The folder holds plain .npy files that are mapped into memory, not read. A GraphSet that stood there is replaced.
+
+    Example: [bold]gcaps data convert COLLAB COLLAB.gset[/bold]
+    """
+    from gcaps.data.catalog import load
+
+    graphs = load(source, root, labelled=not unlabelled)
+    graphs.save(out)
+    size = sum(file.stat().st_size for file in out.iterdir())
+    typer.echo(
+        f"{out}: {len(graphs):,} graphs, {graphs.num_nodes:,} nodes, {graphs.num_edges:,} edges, "
+        f"{graphs.num_classes} classes, {size:,} bytes"
+    )
+
+
+def _print(what: RenderableType) -> None:
+    from rich.console import Console
+
+    Console(highlight=False, soft_wrap=True).print(what)
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Progress]:
+    """A bar on the terminal's error channel, so that standard output holds the result alone."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda received, total: bar.update(task, completed=received, total=total)
+
+
+def _tables(found: Facts) -> Iterator[RenderableType]:
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False, title=found.name, title_justify="left")
+    for what, value in _lines(found):
+        table.add_row(what, value)
+    yield table
+    if found.classes:
+        balance = Table(box=None, pad_edge=False)
+        balance.add_column("class", justify="right")
+        balance.add_column("graphs", justify="right")
+        balance.add_column("share")
+        for name, count in found.classes.items():
+            share = count / found.graphs
+            balance.add_row(str(name), f"{count:,}", f"{'█' * max(1, round(30 * share)):<30} {share:.1%}")
+        yield balance
+
+
+def _lines(found: Facts) -> Iterator[tuple[str, str]]:
+    """What is said about a set, a row each; what is absent or harmless is left out."""
+    yield "graphs", f"{found.graphs:,}"
+    yield "classes", str(len(found.classes)) if found.classes else "no graph labels"
+    yield "nodes", f"{found.nodes_min:,} to {found.nodes_max:,}, {found.nodes_mean:.2f} on average"
+    yield "edges", f"{found.edges_mean:.2f} on average"
+    yield "node labels", _columns(found.node_labels)
+    yield "edge labels", _columns(found.edge_labels)
+    yield "attributes", f"{found.node_attributes or 'none'} on nodes, {found.edge_attributes or 'none'} on edges"
+    if found.weighted:
+        yield "weights", "yes"
+    if found.self_loops:
+        yield "self-loops", f"{found.self_loops:,} (kept apart; no formula uses them)"
+    yield "in several pieces", _of(found.disconnected, found.graphs)
+    if found.edgeless:
+        yield "without edges", _of(found.edgeless, found.graphs)
+    yield "stored twice", f"{_of(found.identical.graphs, found.graphs)}{_conflict(found.identical.conflicting_graphs)}"
+    alike = found.look_alikes
+    grouped = f", in {alike.groups:,} groups{_conflict(alike.conflicting_graphs)}" if alike.groups else ""
+    yield "look-alikes", f"{_of(alike.graphs, found.graphs)}{grouped}"
+    if alike.groups:
+        yield "", "(alike to a Weisfeiler-Lehman hash: an upper bound on graphs isomorphic to another)"
+    for key, count in found.notes.items():
+        if count and key not in ("rows", "self_loops"):
+            yield "on reading", f"{count:,} {_NOTES.get(key, key.replace('_', ' '))}"
+
+
+_NOTES = {
+    "duplicate_arcs": "edge rows that repeat another, dropped",
+    "conflicting_duplicates": "of these with another label or attribute than the first, which counts",
+    "one_way_arcs": "edges given in one direction only, completed",
+    "guessed_sizes": "graphs whose number of nodes is guessed from their edges",
+}
+
+
+def _of(count: int, total: int) -> str:
+    return f"{count:,} of {total:,} graphs" if count else "none"
+
+
+def _conflict(graphs: int) -> str:
+    return f"; {graphs:,} of them in groups of more than one class" if graphs else ""
+
+
+def _columns(distinct: tuple[int, ...]) -> str:
+    if not distinct:
+        return "none"
+    if len(distinct) == 1:
+        return f"{distinct[0]:,} different"
+    return f"{len(distinct)} columns with {', '.join(map(str, distinct))} different"

@@ -1,0 +1,191 @@
+"""NetworkX graphs to a GraphSet and back.
+
+NetworkX keeps every node and edge in a dictionary of its own, so here, and only here, values are gathered one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gcaps.data.arrays import Array, Ints, pointer
+from gcaps.data.assemble import EdgeRows, assemble
+from gcaps.data.columns import Column, place, require_finite, require_positive
+from gcaps.data.graphset import GraphSet
+from gcaps.errors import DataError
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def from_networkx(graphs: Iterable[nx.Graph], labels: Sequence[int] | None = None, name: str = "nx") -> GraphSet:
+    """A set of undirected NetworkX graphs; nodes are numbered in the order in which a graph lists them.
+
+    Node attributes: ``"label"`` (an integer or several), ``"attributes"`` (numbers). Edge attributes: the same two and
+    ``"weight"`` (positive). Within a set all nodes have such a field or none, and so have all edges. A graph's class
+    comes from ``labels``, else from ``graph.graph["label"]``.
+
+    Raises:
+        DataError: naming the graph as ``graphs[i]``.
+    """
+    graphs = list(graphs)
+    if not graphs:
+        raise DataError(f"{name}: there are no graphs")
+    if labels is not None and len(labels) != len(graphs):
+        raise DataError(f"{name}: {len(labels)} labels for {len(graphs)} graphs")
+    node_labels, node_attributes = Column("node 'label'", int), Column("node 'attributes'", float)
+    edge_labels, edge_attributes = Column("edge 'label'", int), Column("edge 'attributes'", float)
+    edge_weight = Column("edge 'weight'", float)
+    sizes: list[int] = []
+    ends: list[Array] = []
+    for i, graph in enumerate(graphs):
+        _require_plain(graph, i)
+        nodes = list(graph.nodes(data=True))
+        number = {node: k for k, (node, _) in enumerate(nodes)}
+        edges = list(graph.edges(data=True))
+        sizes.append(len(nodes))
+        ends.append(np.array([(number[u], number[v]) for u, v, _ in edges], dtype=np.int64).reshape(-1, 2).T)
+        of_nodes, of_edges = [values for _, values in nodes], [values for *_, values in edges]
+        node_labels.add(_gathered(of_nodes, "node", "label", i), len(nodes))
+        node_attributes.add(_gathered(of_nodes, "node", "attributes", i), len(nodes))
+        edge_labels.add(_gathered(of_edges, "edge", "label", i), len(edges))
+        edge_attributes.add(_gathered(of_edges, "edge", "attributes", i), len(edges))
+        edge_weight.add(_gathered(of_edges, "edge", "weight", i), len(edges))
+    graph_of_edge = np.repeat(np.arange(len(graphs)), [e.shape[1] for e in ends])
+    weight, described = edge_weight.joined(), edge_attributes.joined()
+    attributes = node_attributes.joined()
+    require_finite(attributes, np.repeat(np.arange(len(graphs)), sizes), "'attributes' of a node")
+    require_finite(described, graph_of_edge, "'attributes' of an edge")
+    if weight is not None:
+        require_positive(weight[:, 0], graph_of_edge)
+    node_ptr = pointer(np.array(sizes))
+    u, v = np.concatenate(ends, axis=1) + node_ptr[graph_of_edge]
+    once = EdgeRows(u, v, edge_labels.joined(), described, None if weight is None else weight[:, 0])
+    # both directions, so that notes do not call every edge one-way; a self-loop has only one
+    rows = once.take(np.concatenate([np.arange(len(u)), np.flatnonzero(u != v)]))
+    rows.source, rows.target = np.concatenate([u, v[u != v]]), np.concatenate([v, u[u != v]])
+    return assemble(
+        name,
+        node_ptr,
+        rows,
+        labels=_classes(graphs, labels),
+        node_labels=node_labels.joined(),
+        node_attributes=attributes,
+    )
+
+
+def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
+    """One ``networkx.Graph`` for each graph, nodes 0, 1, …; :func:`from_networkx` gives the same set back.
+
+    Fields are named as in :func:`from_networkx`. A class that no graph of the set belongs to is not carried over.
+
+    Raises:
+        DataError: an edge has other labels or attributes in one direction than in the other, which an undirected
+            NetworkX graph cannot hold.
+    """
+    import networkx as nx
+
+    made = []
+    for i, one in enumerate(graphs):
+        graph = nx.Graph()
+        if one.label is not None:
+            graph.graph["label"] = int(graphs.classes[one.label])
+        node_values = {"label": _scalars(one.node_labels, True), "attributes": _scalars(one.node_attributes, False)}
+        graph.add_nodes_from(zip(range(one.num_nodes), _dictionaries(node_values, one.num_nodes), strict=True))
+        _require_symmetric(one.edge_index, (one.edge_labels, one.edge_attributes), i)
+        upper = np.flatnonzero(one.edge_index[0] < one.edge_index[1])
+        batches = [(one.edge_index[:, upper], one.edge_labels, one.edge_attributes, one.edge_weight, upper)]
+        if one.loops is not None:
+            loops = one.loops
+            every = np.arange(len(loops.node))
+            batches.append((np.stack([loops.node] * 2), loops.labels, loops.attributes, loops.weight, every))
+        for ends, labels, attributes, weight, which in batches:
+            edge_values = {
+                "label": _scalars(labels, True, which),
+                "attributes": _scalars(attributes, False, which),
+                "weight": _scalars(None if weight is None else weight[:, None], True, which),
+            }
+            values = _dictionaries(edge_values, len(which))
+            graph.add_edges_from(zip(*ends.tolist(), values, strict=True))
+        made.append(graph)
+    return made
+
+
+def _require_plain(graph: Any, i: int) -> None:
+    if not hasattr(graph, "is_directed"):
+        raise DataError(f"is an object of type {type(graph).__name__}, not a NetworkX graph", place(i))
+    if graph.is_directed():
+        raise DataError("is directed; gcaps' graphs are undirected: graph.to_undirected() first", place(i))
+    if graph.is_multigraph():
+        raise DataError("is a multigraph; merge its parallel edges first: networkx.Graph(graph)", place(i))
+    if not len(graph):
+        raise DataError("has no nodes; remove it", place(i))
+
+
+def _gathered(dictionaries: list[dict[str, Any]], owner: str, key: str, i: int) -> Array | None:
+    """[rows, columns] the values under ``key``, or None where no dictionary has it."""
+    values = [entry[key] for entry in dictionaries if entry.get(key) is not None]
+    if not values:
+        return None
+    if len(values) != len(dictionaries):
+        missing = len(dictionaries) - len(values)
+        raise DataError(
+            f"{missing} of {len(dictionaries)} {owner}s have no {key!r}; give it to all or to none", place(i)
+        )
+    wanted = "an integer or a tuple of integers" if key == "label" else "a number" if key == "weight" else "numbers"
+    try:
+        table = np.array(values)
+    except (ValueError, TypeError) as error:
+        raise DataError(f"the {key!r} of its {owner}s differ in length", place(i)) from error
+    table = table[:, None] if table.ndim == 1 else table
+    kinds = "iub" if key == "label" else "fiub"
+    if table.ndim != 2 or (table.dtype.kind not in kinds and table.size) or (key == "weight" and table.shape[1] != 1):
+        raise DataError(
+            f"the {key!r} of a {owner} is {wanted}, not {values[0]!r}; number or convert it first", place(i)
+        )
+    if key == "label":
+        return table.astype(np.int64)
+    return table if table.dtype.kind == "f" else table.astype(np.float64)
+
+
+def _classes(graphs: list[Any], labels: Sequence[int] | None) -> Ints | None:
+    found = [graph.graph.get("label") for graph in graphs] if labels is None else list(labels)
+    given = [i for i, label in enumerate(found) if label is not None]
+    if not given:
+        return None
+    for i, label in enumerate(found):
+        if label is None:
+            raise DataError("has no label while others have one; label all graphs or none", place(i))
+        if not isinstance(label, int | np.integer):
+            raise DataError(f"its label is {label!r}; a class is an integer", place(i))
+    return np.array(found, dtype=np.int64)
+
+
+def _scalars(table: Array | None, unwrap: bool, which: Ints | None = None) -> list[Any] | None:
+    """Rows as tuples, or where ``unwrap`` and there is one column as single values.
+
+    Values become Python's own, except floats narrower than Python's: those stay NumPy's, or their type would be lost.
+    """
+    if table is None:
+        return None
+    table = table if which is None else table[which]
+    kept = table.dtype.kind == "f" and table.dtype != np.float64
+    if unwrap and table.shape[1] == 1:
+        return list(table[:, 0]) if kept else list(table[:, 0].tolist())
+    return [tuple(row) for row in (table if kept else table.tolist())]
+
+
+def _dictionaries(fields: dict[str, list[Any] | None], rows: int) -> list[dict[str, Any]]:
+    """One dictionary a row, with the fields that are there."""
+    there = {key: values for key, values in fields.items() if values is not None}
+    return [dict(zip(there, row, strict=True)) for row in zip(*there.values(), strict=True)] if there else [{}] * rows
+
+
+def _require_symmetric(edge_index: Ints, values: Iterable[Array | None], i: int) -> None:
+    reverse = np.lexsort(edge_index)
+    for table in values:
+        if table is not None and (table[reverse] != table).any():
+            problem = "has edges whose labels or attributes differ by direction, which NetworkX cannot hold; use to_pyg"
+            raise DataError(problem, place(i))

@@ -1,0 +1,257 @@
+"""PyTorch Geometric ``Data`` objects to a GraphSet and back, without loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gcaps.data.arrays import Array, Ints, pointer
+from gcaps.data.assemble import EdgeRows, assemble
+from gcaps.data.columns import Column, place, require_finite, require_positive
+from gcaps.data.graphset import GraphSet
+from gcaps.errors import DataError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+def from_pyg(graphs: Iterable[Data], name: str = "pyg") -> GraphSet:
+    """A set of ``Data`` objects (a list, a PyG data set or a ``Batch``).
+
+    ==============================  ==================================================
+    ``x`` of floats, of integers    node attributes (type kept), node labels
+    ``node_label``                  node labels
+    ``edge_attr`` likewise          edge attributes, edge labels
+    ``edge_label``                  edge labels
+    ``edge_weight``                 weights, positive and the same in both directions
+    ``y``, one integer              the graph's label
+    ``num_nodes``                   needed only where neither x nor node_label is there
+    ==============================  ==================================================
+
+    Self-loops are kept apart, an edge given in one direction gets the other (``notes`` counts them). A graph that tells
+    its number of nodes in no way at all gets as many as its edges name, as PyG does, and ``notes["guessed_sizes"]``
+    counts it.
+
+    Raises:
+        DataError: naming the graph as ``graphs[i]``.
+    """
+    if hasattr(graphs, "to_data_list"):
+        graphs = graphs.to_data_list()
+    parts = _Parts()
+    for data in graphs:
+        parts.add(data)
+    return parts.assembled(name)
+
+
+class _Parts:
+    """The graphs' fields, collected graph by graph and joined once."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.guessed = 0
+        self.edges: list[Array] = []
+        self.y: list[int | None] = []
+        self.node_labels = Column("x of integers or node_label", int)
+        self.node_attributes = Column("x of floats", float)
+        self.edge_labels = Column("edge_attr of integers or edge_label", int)
+        self.edge_attributes = Column("edge_attr of floats", float)
+        self.edge_weight = Column("edge_weight", float)
+
+    def add(self, data: Any) -> None:
+        i = len(self.sizes)
+        if hasattr(data, "node_types"):
+            raise DataError("has several kinds of nodes; convert it with .to_homogeneous() first", place(i))
+        if not hasattr(data, "to_dict"):
+            raise DataError(f"is {_article(data)}, not a PyG Data object", place(i))
+        given: dict[str, Any] = data.to_dict()
+        if given.get("edge_index") is None and given.get("adj_t") is not None:
+            raise DataError("has adj_t in the place of edge_index; do not apply ToSparseTensor before gcaps", place(i))
+        edge_index = _edge_index(given.get("edge_index"), i)
+        tables = {key: _table(given[key], key, i) for key in _TABLES if given.get(key) is not None}
+        num_nodes = self._num_nodes(given.get("num_nodes"), tables, edge_index, i)
+        self.sizes.append(num_nodes)
+        self.edges.append(edge_index)
+        for features, named, labels, attributes, rows in (
+            ("x", "node_label", self.node_labels, self.node_attributes, num_nodes),
+            ("edge_attr", "edge_label", self.edge_labels, self.edge_attributes, edge_index.shape[1]),
+        ):
+            x, label = tables.get(features), tables.get(named)
+            if x is not None and x.dtype.kind != "f":
+                if label is not None:
+                    raise DataError(f"has integers both in {features} and in {named}; drop one of them", place(i))
+                x, label = None, x
+            labels.add(label, rows)
+            attributes.add(x, rows)
+        weight = tables.get("edge_weight")
+        if weight is not None and weight.dtype.kind != "f":
+            weight = weight.astype(np.float64)
+        self.edge_weight.add(weight, edge_index.shape[1])
+        self.y.append(_class_of(given.get("y"), i))
+
+    def _num_nodes(self, stated: Any, tables: dict[str, Array], edge_index: Array, i: int) -> int:
+        counts: dict[str, int] = {key: len(tables[key]) for key in ("x", "node_label") if key in tables}
+        if stated is not None:
+            counts["num_nodes"] = int(stated)
+        if len(set(counts.values())) > 1:
+            said = ", ".join(f"{count} by {key}" for key, count in counts.items())
+            raise DataError(f"contradicts itself on the number of its nodes: {said}", place(i))
+        if not counts:
+            if not edge_index.size:
+                raise DataError("has no nodes; set its num_nodes, or remove it", place(i))
+            self.guessed += 1
+        num_nodes = next(iter(counts.values()), int(edge_index.max(initial=-1)) + 1)
+        if num_nodes < 1:
+            raise DataError("has no nodes; remove it", place(i))
+        return num_nodes
+
+    def assembled(self, name: str) -> GraphSet:
+        if not self.sizes:
+            raise DataError(f"{name}: there are no graphs")
+        sizes = np.array(self.sizes, dtype=np.int64)
+        local = np.concatenate(self.edges, axis=1)
+        graph_of = np.repeat(np.arange(len(sizes)), [edges.shape[1] for edges in self.edges])
+        outside = np.flatnonzero(((local < 0) | (local >= sizes[graph_of])).any(axis=0))
+        if len(outside):
+            g = graph_of[outside[0]]
+            u, v = local[:, outside[0]]
+            raise DataError(f"edge_index joins nodes {u} and {v}; there are nodes 0 to {sizes[g] - 1}", place(g))
+        weight = self.edge_weight.joined()
+        if weight is not None:
+            if weight.shape[1] != 1:
+                raise DataError(f"edge_weight has {weight.shape[1]} columns where one is due", place(0))
+            require_positive(weight[:, 0], graph_of)
+        node_attributes, edge_attributes = self.node_attributes.joined(), self.edge_attributes.joined()
+        require_finite(node_attributes, np.repeat(np.arange(len(sizes)), sizes), "x")
+        require_finite(edge_attributes, graph_of, "edge_attr")
+        node_ptr = pointer(sizes)
+        source, target = local + node_ptr[graph_of]
+        made = assemble(
+            name,
+            node_ptr,
+            EdgeRows(
+                source, target, self.edge_labels.joined(), edge_attributes, None if weight is None else weight[:, 0]
+            ),
+            labels=_labels(self.y),
+            node_labels=self.node_labels.joined(),
+            node_attributes=node_attributes,
+        )
+        return replace(made, notes={**made.notes, "guessed_sizes": self.guessed}) if self.guessed else made
+
+
+_TABLES = ("x", "node_label", "edge_attr", "edge_label", "edge_weight")
+
+
+def _article(value: object) -> str:
+    return f"an object of type {type(value).__name__}"
+
+
+def _array(value: Any) -> Array:
+    """A tensor or array-like as NumPy array; NumPy has no bfloat16."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        if str(value.dtype) == "torch.bfloat16":
+            value = value.float()
+        value = value.numpy()
+    return np.asarray(value)
+
+
+def _edge_index(value: Any, i: int) -> Array:
+    if value is None:
+        return np.zeros((2, 0), dtype=np.int64)
+    edge_index = _array(value)
+    if edge_index.ndim != 2 or edge_index.shape[0] != 2 or (edge_index.size and edge_index.dtype.kind not in "iu"):
+        shape = list(edge_index.shape)
+        raise DataError(f"edge_index is {edge_index.dtype} {shape}; it should be integers [2, edges]", place(i))
+    return edge_index.astype(np.int64, copy=False)
+
+
+def _table(value: Any, key: str, i: int) -> Array:
+    """The field as a matrix; flags count as the integers 0 and 1."""
+    table = _array(value)
+    table = table[:, None] if table.ndim == 1 else table
+    if table.ndim != 2:
+        raise DataError(f"{key} has {table.ndim} dimensions; it should be a matrix with one row for each", place(i))
+    if table.dtype.kind not in "fiub" or (key in ("node_label", "edge_label") and table.dtype.kind == "f"):
+        raise DataError(f"{key} is of type {table.dtype}; labels are integers", place(i))
+    return table if table.dtype.kind == "f" else table.astype(np.int64)
+
+
+def _class_of(value: Any, i: int) -> int | None:
+    if value is None:
+        return None
+    y = _array(value)
+    if y.size != 1:
+        raise DataError(f"y has {y.size} elements; a graph's label is one integer", place(i))
+    if y.dtype.kind not in "iub":
+        raise DataError(f"y is of type {y.dtype}; a class is an integer: data.y = data.y.long()", place(i))
+    return int(y.reshape(-1)[0])
+
+
+def _labels(y: Sequence[int | None]) -> Ints | None:
+    missing = [i for i, label in enumerate(y) if label is None]
+    if len(missing) == len(y):
+        return None
+    if missing:
+        raise DataError("has no y while others have one; label all graphs or none", place(missing[0]))
+    return np.array(y, dtype=np.int64)
+
+
+def to_pyg(graphs: GraphSet) -> list[Data]:
+    """One ``Data`` for each graph; :func:`from_pyg` gives the same set back.
+
+    Fields that the set has: ``x`` (node attributes), ``node_label``, ``edge_index`` (both directions, self-loops
+    among them, sorted), ``edge_attr``, ``edge_label``, ``edge_weight``, ``y`` (the class as the source calls it) and
+    always ``num_nodes``. A class that no graph of the set belongs to is not carried over.
+    """
+    import torch
+    from torch_geometric.data import Data
+
+    arcs, counts = _with_loops(graphs)
+    first = np.repeat(graphs.node_ptr[:-1], counts)
+    edges: dict[str, Array | None] = {
+        "edge_attr": arcs.attributes,
+        "edge_label": arcs.labels,
+        "edge_weight": arcs.weight,
+    }
+    nodes: dict[str, Array | None] = {"x": graphs.node_attributes, "node_label": graphs.node_labels}
+    fields: dict[str, list[torch.Tensor]] = {}
+    for group, lengths in ((nodes, graphs.sizes), (edges, counts)):
+        for key, array in group.items():
+            if array is not None:
+                # copies: from_numpy warns of mapped arrays, and a view would drag the whole set along when it is saved
+                parts = torch.split(torch.from_numpy(np.array(array)), lengths.tolist())
+                fields[key] = [part.clone() for part in parts]
+    if graphs.labels is not None:
+        fields["y"] = [y.clone() for y in torch.split(torch.from_numpy(graphs.classes[graphs.labels]), 1)]
+    both = torch.split(torch.from_numpy(np.stack([arcs.source - first, arcs.target - first])), counts.tolist(), dim=1)
+    return [
+        Data(edge_index=both[i].clone(), num_nodes=int(size), **{key: parts[i] for key, parts in fields.items()})
+        for i, size in enumerate(graphs.sizes)
+    ]
+
+
+def _with_loops(graphs: GraphSet) -> tuple[EdgeRows, Ints]:
+    """All arcs with the self-loops back in their places, and how many each graph has."""
+    graph_of_node = np.repeat(np.arange(len(graphs)), graphs.sizes)
+    source = np.repeat(np.arange(graphs.num_nodes, dtype=np.int64), graphs.degrees)
+    target = graphs.neighbors + np.repeat(graphs.node_ptr[:-1], graphs.arc_counts)
+    arcs = EdgeRows(source, target, graphs.edge_labels, graphs.edge_attributes, graphs.edge_weight)
+    loops = graphs.loops
+    if loops is None:
+        return arcs, graphs.arc_counts
+
+    def joined(mine: Array | None, theirs: Array | None) -> Array | None:
+        return None if mine is None or theirs is None else np.concatenate([mine, theirs])
+
+    merged = EdgeRows(
+        np.concatenate([source, loops.node]),
+        np.concatenate([target, loops.node]),
+        joined(arcs.labels, loops.labels),
+        joined(arcs.attributes, loops.attributes),
+        joined(arcs.weight, loops.weight),
+    )
+    counts = graphs.arc_counts + np.bincount(graph_of_node[loops.node], minlength=len(graphs))
+    return merged.take(np.lexsort((merged.target, merged.source))), counts

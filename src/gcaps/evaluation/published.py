@@ -1,0 +1,75 @@
+"""What others have published for a data set, so that our numbers never stand alone."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Literal, get_args
+
+Source = Literal["paper", "fair"]
+
+SOURCES: dict[Source, str] = {
+    "paper": "GCAPS-CNN paper",
+    "fair": "Errica et al., 2020",
+}
+"""Who published a number."""
+
+RULES: dict[str, str] = {
+    "paper": "hyper-parameters tuned on the training loss; the epoch rule is not stated",
+    "svm": "kernel and SVM, C chosen on the training folds",
+    "fair": "nested selection, test fold read once",
+    "gin": "one epoch for all folds, the best by mean test accuracy",
+}
+"""How a published number was chosen, in words."""
+
+_SAME = {"PTC_MR": "PTC"}
+"""Sets that the paper knows under another name."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published accuracy: mean and standard deviation over the folds, as shares of one."""
+
+    source: Source
+    method: str
+    protocol: str
+    """How the number was chosen: a key of :data:`RULES`."""
+    mean: float | None
+    std: float | None
+    """None where only a mean was reported."""
+    status: str | None = None
+    """The source's own words where there is no number, such as "out of memory"."""
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    text = resources.files("gcaps.evaluation").joinpath("published.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def published(dataset: str) -> list[Published]:
+    """Every row published for ``dataset``, in the order of the sources; none for a set that nobody reported.
+
+    ENZYMES with its continuous attributes is a data set of its own, ``ENZYMES_attributes``: a run on the labels alone
+    must not be compared with it.
+    """
+    name = _SAME.get(dataset, dataset)
+    rows = []
+    for source in get_args(Source):
+        for method, table in _tables()[source].items():
+            status = table.get("status", {}).get(name)
+            value = table.get(name)
+            if isinstance(value, list):
+                mean, std = value[0] / 100, value[1] / 100 if len(value) > 1 else None
+                rows.append(Published(source, method, table["protocol"], mean, std))
+            elif status is not None:
+                rows.append(Published(source, method, table["protocol"], None, None, status))
+    return rows
+
+
+def published_graphs(dataset: str) -> int | None:
+    """How many graphs the published rows are about; None for a set that nobody reported."""
+    entry = _tables()["datasets"].get(_SAME.get(dataset, dataset))
+    return None if entry is None else int(entry["graphs"])

@@ -1,0 +1,141 @@
+"""For users of PyTorch Geometric: the covariance readout as an ``Aggregation``, FGSD as a transform, conversions.
+
+The only module of gcaps that imports torch_geometric when it is imported itself, which takes seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Batch, Data
+from torch_geometric.nn.aggr import Aggregation
+from torch_geometric.transforms import BaseTransform
+
+from gcaps.data.graphset import GraphSet
+from gcaps.data.pyg import from_pyg, to_pyg
+from gcaps.errors import GcapsError
+from gcaps.features.fgsd import FGSD
+from gcaps.nn.readout import MeanCovariance
+
+__all__ = ["AddFGSD", "MeanCovarianceAggregation", "from_pyg", "to_pyg"]
+
+
+class MeanCovarianceAggregation(Aggregation):  # type: ignore[misc]  # torch_geometric is not typed
+    r"""Mean and covariance of the rows of each set (Eq. 8), as PyG's ``Aggregation``.
+
+    .. math::
+        f = [\mu, \mathrm{triu}(\mathbf{C})], \qquad
+        \mathbf{C} = \frac{1}{N} (\mathbf{Z} - \mu)^\top (\mathbf{Z} - \mu)
+
+    Takes the place of ``global_mean_pool`` and its kin; unlike :class:`gcaps.nn.MeanCovariance`, which it wraps, it
+    also accepts an ``index`` that is not sorted, so it can aggregate messages too.
+
+    Args:
+        in_channels: columns of the input.
+        rank: project to this many learned columns before the covariance; by default none.
+        reduce: ``"mean"`` or ``"sum"``.
+        root: the signed square root of the covariance's entries.
+        count: append log(1 + N).
+
+    Shapes:
+        - **input:** features [n, in_channels]; ``index`` [n] or ``ptr`` [B+1].
+        - **output:** [B, :attr:`out_channels`].
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        rank: int | None = None,
+        *,
+        reduce: str = "mean",
+        root: bool = False,
+        count: bool = False,
+    ) -> None:
+        super().__init__()
+        self.readout = MeanCovariance(in_channels, rank, reduce=reduce, root=root, count=count)
+
+    @property
+    def out_channels(self) -> int:
+        """Columns of the output."""
+        return self.readout.out_channels
+
+    def reset_parameters(self) -> None:
+        """A fresh projection, where there is one."""
+        self.readout.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        dim_size: int | None = None,
+        dim: int = -2,
+        max_num_elements: int | None = None,
+    ) -> Tensor:
+        """[μ, triu C] of each set."""
+        self.assert_two_dimensional_input(x, dim)
+        if ptr is None and index is not None and bool((index[1:] < index[:-1]).any()):
+            index, order = torch.sort(index, stable=True)
+            x = x[order]
+        out: Tensor = self.readout(x, index, ptr, dim_size)
+        if dim_size is not None and len(out) > dim_size:
+            raise ValueError(f"dim_size is {dim_size}, but index names {len(out)} sets")
+        return out
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.readout.extra_repr()})"
+
+
+class AddFGSD(BaseTransform):  # type: ignore[misc]  # torch_geometric is not typed
+    """Adds each node's histogram of harmonic distances (Eq. 10) as node features.
+
+    The bins are those of the training graphs, so the transform is fitted before it is used::
+
+        transform = AddFGSD(bins=32).fit(train_graphs)
+        train_graphs = [transform(data) for data in train_graphs]
+
+    Args:
+        bins: uniform bins; two more columns count what lies beyond them and what cannot be reached.
+        attr_name: store the features under this name; by default they are appended to ``x``.
+    """
+
+    def __init__(self, bins: int = 32, attr_name: str | None = None) -> None:
+        self.bins, self.attr_name = bins, attr_name
+        self.fgsd = FGSD(bins)
+
+    def fit(self, graphs: Iterable[Data]) -> Self:
+        """Take the range of the bins from these graphs, the training graphs."""
+        self.fgsd.fit(_structure(graphs))
+        return self
+
+    def forward(self, data: Any) -> Any:
+        """``data`` (a ``Data`` or a ``Batch``) with the features."""
+        if not hasattr(self.fgsd, "range_"):
+            raise GcapsError("AddFGSD is not fitted; call fit with the training graphs first")
+        graphs = data.to_data_list() if isinstance(data, Batch) else [data]
+        features = torch.from_numpy(self.fgsd.transform(_structure(graphs)))
+        x = data.x
+        if self.attr_name is not None:
+            data[self.attr_name] = features if data.edge_index is None else features.to(data.edge_index.device)
+        elif x is None:
+            data.x = features if data.edge_index is None else features.to(data.edge_index.device)
+        else:
+            x = x.view(-1, 1) if x.dim() == 1 else x
+            x = x if x.is_floating_point() else x.to(features.dtype)
+            data.x = torch.cat([x, features.to(x.device, x.dtype)], dim=1)
+        return data
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(bins={self.bins})"
+
+
+def _structure(graphs: Iterable[Data]) -> GraphSet:
+    """The graphs without anything but edges and weights: no other field can be in the way."""
+    bare = [
+        Data(edge_index=data.edge_index, edge_weight=data.get("edge_weight"), num_nodes=data.num_nodes)
+        for data in graphs
+    ]
+    return from_pyg(bare)

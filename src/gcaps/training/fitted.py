@@ -1,0 +1,52 @@
+"""A trained classifier: fitted node features, the network and what its classes are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gcaps.batching import Batch, BatchSource, within_budget
+from gcaps.config import Config
+from gcaps.data.arrays import Floats, Ints
+from gcaps.data.graphset import GraphSet
+from gcaps.features import NodeFeatures
+from gcaps.models import GCAPS
+from gcaps.training.loop import NODE_BUDGET, reproducible
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Everything that prediction needs."""
+
+    config: Config
+    features: NodeFeatures
+    network: GCAPS
+    classes: Ints
+    """[C] what each class is called."""
+    seed: int
+    data: dict[str, Any] = field(default_factory=dict)
+    """Name, fingerprint and size of the training graphs."""
+
+    def predict_proba(self, graphs: GraphSet) -> Floats:
+        """[G, C] class probabilities. Graphs stream through in batches, so memory does not grow with their number."""
+        return self._stream(graphs, lambda batch: torch.softmax(self.network(batch), dim=1))
+
+    def embed(self, graphs: GraphSet) -> Floats:
+        """[G, ·] the graph vectors [μ, C] before the fully connected layers."""
+        return self._stream(graphs, self.network.embed)
+
+    @torch.no_grad()
+    def _stream(self, graphs: GraphSet, compute: Callable[[Batch], Tensor]) -> Floats:
+        self.network.eval()
+        with reproducible(self.seed, self.config.threads):
+            return np.concatenate([compute(batch).numpy() for batch in self._batches(graphs)])
+
+    def _batches(self, graphs: GraphSet) -> Iterator[Batch]:
+        for positions in within_budget(graphs.sizes, NODE_BUDGET):
+            some = graphs.subset(positions)
+            yield BatchSource(some, self.features.transform(some)).take(np.arange(len(some)))

@@ -1,0 +1,58 @@
+"""A progress bar for training: epochs, loss, accuracy, graphs per second and time left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from gcaps.training.loop import Epoch
+
+
+class Report(Protocol):
+    """Takes word of each epoch, of whichever run (fold) it belongs to."""
+
+    def __call__(self, run: int, epoch: Epoch) -> None:
+        """Epoch ``epoch`` of run ``run`` is over."""
+        ...
+
+
+@contextmanager
+def training_bar(title: str, epochs: int, runs: int = 1, console: Console | None = None) -> Iterator[Report]:
+    """Show a bar over ``runs`` trainings of ``epochs`` epochs each, and yield what tells it of each epoch."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("epochs  loss {task.fields[loss]}  accuracy {task.fields[accuracy]}  {task.fields[speed]} graphs/s"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console or Console(stderr=True),
+    )
+    latest: dict[int, Epoch] = {}
+    done = dict.fromkeys(range(runs), 0)
+    with bar:
+        task = bar.add_task(title, total=epochs * runs, loss="–", accuracy="–", speed="–")
+
+        def report(run: int, epoch: Epoch) -> None:
+            if epoch.number < done[run]:  # a refit begins anew
+                bar.update(task, total=(bar.tasks[0].total or 0) + epochs)
+            done[run] = epoch.number
+            latest[run] = epoch
+            if epoch.number == epochs:
+                del latest[run]
+            shown = [*latest.values()] or [epoch]
+            bar.update(
+                task,
+                advance=1,
+                loss=f"{sum(e.loss for e in shown) / len(shown):.3f}",
+                accuracy=f"{sum(e.accuracy for e in shown) / len(shown):.1%}",
+                speed=f"{sum(e.graphs_per_second for e in shown):,.0f}",
+            )
+
+        yield report
+        bar.update(task, completed=bar.tasks[0].total)

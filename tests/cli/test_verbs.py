@@ -1,0 +1,125 @@
+"""The verbs as a user types them, in processes of their own."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import gcaps
+from gcaps.cli.options import with_config
+from gcaps.config import Config
+
+SMALL = ["--epochs", "2", "--layers", "1", "--hidden", "4", "--rank", "4", "--fc", "8"]
+
+
+def run(*arguments, check=True, cwd=None, **environment):
+    found = subprocess.run(
+        [sys.executable, "-m", "gcaps", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env=os.environ | {"COLUMNS": "100"} | environment,
+    )
+    if check:
+        assert found.returncode == 0, found.stderr
+    return found
+
+
+def test_help_names_every_verb_without_importing_torch():
+    code = (
+        "import sys; from gcaps.cli.app import main; main(['--help']);"
+        "print('torch' in sys.modules, 'numpy' in sys.modules)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.endswith("False False\n")
+    for verb in ("demo", "data", "train", "predict", "evaluate"):
+        assert f"\n  {verb} " in found
+
+
+@pytest.mark.parametrize("verb", ["demo", "train", "predict", "evaluate"])
+def test_every_verb_explains_itself_with_an_example(verb):
+    found = run(verb, "--help").stdout
+    assert f"gcaps {verb}" in found
+
+
+def test_every_setting_is_an_option_of_train():
+    found = run("train", "--help", COLUMNS="200").stdout
+    for name in Config.model_fields:
+        assert "--" + name.replace("_", "-") in found
+
+
+def test_train_then_predict(tmp_path):
+    run("train", "MUTAG", "-o", tmp_path / "m", *SMALL, cwd=tmp_path)
+    assert sorted(p.name for p in (tmp_path / "m").iterdir()) == ["model.json", "model.safetensors"]
+    said = run("predict", tmp_path / "m", "MUTAG", "-o", tmp_path / "p.csv", cwd=tmp_path)
+    rows = list(csv.reader((tmp_path / "p.csv").read_text().splitlines()))
+    assert rows[0] == ["graph", "class", "p(-1)", "p(1)"]
+    assert len(rows) == 189
+    assert "of the 188 graphs" in said.stderr
+    assert run("predict", tmp_path / "m", "MUTAG").stdout == (tmp_path / "p.csv").read_text()
+
+
+def test_evaluate_is_the_same_for_one_and_two_threads_and_jobs(tmp_path):
+    for name, threads, jobs in (("a", "1", 1), ("b", "2", 2)):
+        run("evaluate", "MUTAG", "-o", tmp_path / f"{name}.json", "--folds", 3, "--jobs", jobs, *SMALL,
+            cwd=tmp_path, OMP_NUM_THREADS=threads, MKL_NUM_THREADS=threads)  # fmt: skip
+    first, second = (json.loads((tmp_path / f"{n}.json").read_text())["folds"] for n in "ab")
+    for a, b in zip(first, second, strict=True):
+        assert a["predictions"] == b["predictions"]
+        assert a["scores"] == b["scores"]
+        assert a["train_loss"] == b["train_loss"]
+
+
+def test_evaluate_writes_json_and_html(tmp_path):
+    found = run("evaluate", "families", "-o", tmp_path / "r.json", "--html", tmp_path / "r.html", "--folds", 2, *SMALL)
+    assert "honest" in found.stdout
+    result = gcaps.Result.read(tmp_path / "r.json")
+    assert result.command.startswith("gcaps evaluate families")
+    assert "<html" in (tmp_path / "r.html").read_text()
+
+
+def test_demo_leaves_result_report_and_model(tmp_path):
+    found = run("demo", "-o", tmp_path / "d", "--epochs", 1)
+    assert sorted(p.name for p in (tmp_path / "d").iterdir()) == ["model", "report.html", "result.json"]
+    assert "Done in" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["evaluate", "NOSUCHSET"], 3, "NOSUCHSET"),
+        (["train", "MUTAG", "-o", "{tmp}/m", "--hidden", "0"], 4, "hidden"),
+        (["train", "MUTAG", "-o", "{tmp}/m", "--filter", "magic"], 4, "filter"),
+        (["train", "MUTAG", "-o", "{tmp}/m", "--config", "{tmp}/none.toml"], 4, "none.toml"),
+        (["train", "MUTAG", "-o", "{tmp}/m", "--patience", "3"], 4, "patience and refit"),
+        (["predict", "{tmp}/nothing", "MUTAG"], 6, "not a saved model"),
+        (["evaluate", "MUTAG", "--method", "magic"], 4, "magic"),
+        (["evaluate", "MUTAG", "--folds", "100"], 3, "100"),
+        (["nonsense"], 2, "no verb 'nonsense'"),
+    ],
+)
+def test_mistakes_are_one_line_and_an_exit_code(arguments, code, words, tmp_path):
+    found = run(*(a.format(tmp=tmp_path) for a in arguments), check=False, cwd=tmp_path)
+    assert found.returncode == code
+    assert "Traceback" not in found.stderr
+    last = found.stderr.strip().splitlines()[-1]
+    assert last.startswith("error: ")
+    assert words in last
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
+def test_options_win_over_the_file_and_the_file_over_defaults(tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text("hidden = 7\nrank = 3\nfeatures = ['degree']\n")
+    got = []
+
+    @with_config
+    def command(*, config):
+        got.append(config)
+
+    none = dict.fromkeys(Config.model_fields)
+    command(config_file=file, **(none | {"rank": "none", "root": False}))
+    assert got == [Config(hidden=7, rank=None, root=False, features=("degree",))]

@@ -1,0 +1,244 @@
+import json
+
+import numpy as np
+import pytest
+
+from gcaps.data.arrays import pointer
+from gcaps.data.assemble import EdgeRows, assemble
+from gcaps.data.graphset import GraphSet
+from gcaps.errors import DataError
+
+
+def full_set() -> GraphSet:
+    """Four graphs with every field: a triangle, an edge with a loop, a lone node with a loop, a path with a loop."""
+    sizes = np.array([3, 2, 1, 3])
+    edges = np.array([[0, 1], [1, 2], [0, 2], [3, 4], [4, 4], [5, 5], [6, 7], [7, 8], [6, 6]])
+    numbers = np.arange(len(edges))
+    return assemble(
+        "full",
+        pointer(sizes),
+        EdgeRows(edges[:, 0], edges[:, 1], numbers[:, None], numbers[:, None] / 4 + 0.25, numbers + 1.0),
+        labels=np.array([7, -2, 7, 3]),
+        node_labels=np.arange(18).reshape(9, 2),
+        node_attributes=np.arange(9, dtype=np.float32)[:, None],
+    )
+
+
+@pytest.fixture
+def graphs() -> GraphSet:
+    return full_set()
+
+
+def test_adjacency_is_symmetric_sorted_and_without_loops(hostile):
+    first = np.repeat(hostile.node_ptr[:-1], hostile.arc_counts)
+    source = np.repeat(np.arange(hostile.num_nodes), hostile.degrees)
+    target = hostile.neighbors + first
+    graph_of = np.repeat(np.arange(len(hostile)), hostile.sizes)
+    key = source * hostile.num_nodes + target
+    assert (np.diff(key) > 0).all(), "sorted, every arc once"
+    assert (source != target).all()
+    assert (graph_of[source] == graph_of[target]).all()
+    assert np.array_equal(np.sort(target * hostile.num_nodes + source), key)
+    assert hostile.edge_ptr[-1] == len(hostile.neighbors)
+    assert hostile.sizes.sum() == hostile.num_nodes
+    assert hostile.arc_counts.sum() == 2 * hostile.num_edges
+
+
+def test_single_graph_has_its_own_fields(graphs):
+    path = graphs[3]
+    assert path.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert (path.num_nodes, path.label) == (3, 1)
+    assert path.node_labels.tolist() == [[12, 13], [14, 15], [16, 17]]
+    assert path.node_attributes[:, 0].tolist() == [6, 7, 8]
+    assert path.edge_labels[:, 0].tolist() == [6, 6, 7, 7]
+    assert path.edge_attributes[:, 0].tolist() == [1.75, 1.75, 2.0, 2.0]
+    assert path.edge_weight.tolist() == [7, 7, 8, 8]
+    assert path.loops.node.tolist() == [0]
+    assert path.loops.labels.tolist() == [[8]]
+    assert path.loops.weight.tolist() == [9]
+
+
+def test_loops_go_with_their_graphs(graphs):
+    chosen = graphs.subset([3, 0, 2])
+    assert chosen.loops.node.tolist() == [0, 6]
+    assert chosen.loops.attributes[:, 0].tolist() == [2.25, 1.5]
+    assert graphs.subset([0]).loops is None
+
+
+@pytest.mark.parametrize(
+    ("which", "same_as"),
+    [
+        (slice(1, 3), [1, 2]),
+        (slice(None, None, -1), [3, 2, 1, 0]),
+        (np.array([True, False, False, True]), [0, 3]),
+        (np.array([3, 3], dtype=np.int32), [3, 3]),
+        ([-1, -4], [3, 0]),
+        ((2,), [2]),
+    ],
+    ids=["slice", "backwards", "mask", "twice", "from the end", "tuple"],
+)
+def test_every_way_of_choosing_means_the_same(graphs, which, same_as):
+    assert graphs[which].fingerprint() == graphs.subset(same_as).fingerprint()
+
+
+def test_graphs_count_from_the_end_too(graphs):
+    assert np.array_equal(graphs[-1].edge_index, graphs[3].edge_index)
+    assert graphs[np.int64(-4)].num_nodes == 3
+
+
+def test_subset_of_a_subset_is_a_subset(hostile):
+    twice = hostile.subset(np.arange(20)).subset([5, 7, 19, 0])
+    assert twice.fingerprint() == hostile.subset([5, 7, 19, 0]).fingerprint()
+
+
+def test_all_graphs_in_order_are_the_set(hostile):
+    assert hostile.subset(np.arange(len(hostile))).fingerprint() == hostile.fingerprint()
+    assert [g.num_nodes for g in hostile] == hostile.sizes.tolist()
+
+
+def test_nothing_chosen_is_an_empty_set(graphs):
+    none = graphs[[]]
+    assert (len(none), none.num_nodes, none.num_edges) == (0, 0, 0)
+    assert none.node_labels.shape == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "which", [4, -5, [0, 4], [-5], [1.5], np.ones(3, dtype=bool), [[0, 1]]], ids=str
+)  # fmt: skip
+def test_wrong_choices_are_index_errors(graphs, which):
+    with pytest.raises(IndexError):
+        graphs[which]
+
+
+def test_classes_stay_as_numbered_in_a_subset(graphs):
+    assert graphs.classes.tolist() == [-2, 3, 7]
+    assert graphs.subset([3]).labels.tolist() == [1]
+    assert graphs.subset([3]).num_classes == 3
+
+
+def test_targets_of_unlabelled_graphs_are_an_error(graphs):
+    unlabelled = assemble("new", graphs.node_ptr, EdgeRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
+    with pytest.raises(DataError, match="new has no graph labels"):
+        _ = unlabelled.targets
+
+
+def test_fingerprint_changes_with_any_array_and_with_nothing_else(graphs):
+    from dataclasses import replace
+
+    expected = graphs.fingerprint()
+    assert full_set().fingerprint() == expected
+    assert replace(graphs, name="other", notes={"rows": 0}).fingerprint() == expected
+    for key, array in graphs.arrays().items():
+        other = array.copy()
+        other.reshape(-1)[0] += 1
+        if key.startswith("loops."):
+            changed = replace(graphs, loops=graphs.loops._replace(**{key.removeprefix("loops."): other}))
+        else:
+            changed = replace(graphs, **{key: other})
+        assert changed.fingerprint() != expected, key
+    assert replace(graphs, node_attributes=graphs.node_attributes.astype(np.float64)).fingerprint() != expected
+    assert replace(graphs, edge_weight=None).fingerprint() != expected
+
+
+@pytest.mark.parametrize("second", [(3, 4), (4, 3)], ids=["same direction", "other direction"])
+def test_weights_that_contradict_each_other_are_an_error(second):
+    rows = EdgeRows(np.array([3, second[0]]), np.array([4, second[1]]), weight=np.array([1.0, 2.0]))
+    with pytest.raises(DataError, match=r"nodes [01] and [01] of graph 1"):
+        assemble("uneven", np.array([0, 3, 5]), rows)
+
+
+def test_saved_set_opens_equal_and_mapped(graphs, tmp_path):
+    graphs.save(tmp_path / "full.gset")
+    opened = GraphSet.open(tmp_path / "full.gset")
+    assert opened.fingerprint() == graphs.fingerprint()
+    assert (opened.name, dict(opened.notes)) == (graphs.name, dict(graphs.notes))
+    assert isinstance(opened.neighbors.base, np.memmap)
+    assert opened.subset([3, 1]).fingerprint() == graphs.subset([3, 1]).fingerprint()
+
+
+def test_sets_without_edges_or_labels_are_saved_too(tmp_path):
+    bare = assemble("bare", np.array([0, 2]), EdgeRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
+    bare.save(tmp_path / "bare.gset")
+    assert GraphSet.open(tmp_path / "bare.gset").fingerprint() == bare.fingerprint()
+
+
+def test_saving_again_replaces_the_whole_set(graphs, tmp_path):
+    graphs.save(tmp_path / "a.gset")
+    small = assemble("small", np.array([0, 2]), EdgeRows(np.array([0]), np.array([1])))
+    small.save(tmp_path / "a.gset")
+    assert GraphSet.open(tmp_path / "a.gset").fingerprint() == small.fingerprint()
+    assert not (tmp_path / "a.gset" / "node_labels.npy").exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["a.gset"]
+
+
+def test_failed_saving_leaves_the_old_set_and_nothing_else(graphs, tmp_path, monkeypatch):
+    graphs.save(tmp_path / "a.gset")
+
+    def full_disk(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("numpy.save", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        graphs.subset([0]).save(tmp_path / "a.gset")
+    assert GraphSet.open(tmp_path / "a.gset").fingerprint() == graphs.fingerprint()
+    assert [p.name for p in tmp_path.iterdir()] == ["a.gset"]
+
+
+def test_other_folders_and_files_are_never_overwritten(graphs, tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter.tex").write_text("years of work")
+    (tmp_path / "file").write_text("likewise")
+    for name in ("thesis", "file"):
+        with pytest.raises(DataError, match="is not a saved GraphSet; choose another name"):
+            graphs.save(tmp_path / name)
+    assert (tmp_path / "thesis" / "chapter.tex").read_text() == "years of work"
+
+
+def _page(folder, **changes):
+    page = json.loads((folder / "graphset.json").read_text())
+    (folder / "graphset.json").write_text(json.dumps({**page, **changes}))
+
+
+def _array(folder, key, array):
+    """Another array, and a page that agrees with it."""
+    np.save(folder / f"{key}.npy", array)
+    arrays = json.loads((folder / "graphset.json").read_text())["arrays"]
+    _page(folder, arrays={**arrays, key: {"dtype": array.dtype.str, "shape": list(array.shape)}})
+
+
+DAMAGE = {
+    "no page": lambda f: (f / "graphset.json").unlink(),
+    "page is garbage": lambda f: (f / "graphset.json").write_bytes(b"\xff\xfe{"),
+    "page is a list": lambda f: (f / "graphset.json").write_text("[]"),
+    "page lacks a key": lambda f: (f / "graphset.json").write_text('{"format": 1}'),
+    "other format": lambda f: _page(f, format=99),
+    "unknown array": lambda f: _page(f, arrays={"neighbors": {"dtype": "<i4", "shape": [10]}, "sizes": {}}),
+    "array missing": lambda f: (f / "neighbors.npy").unlink(),
+    "array empty": lambda f: (f / "neighbors.npy").write_bytes(b""),
+    "array garbage": lambda f: (f / "neighbors.npy").write_bytes(b"garbage"),
+    "array cut": lambda f: (f / "neighbors.npy").write_bytes((f / "neighbors.npy").read_bytes()[:-4]),
+    "array of another set": lambda f: np.save(f / "labels.npy", np.zeros(9)),
+    "pickled array": lambda f: np.save(f / "labels.npy", np.array([{}], dtype=object), allow_pickle=True),
+    "rows too few": lambda f: _array(f, "labels", np.zeros(2, np.int64)),
+    "pointer empty": lambda f: _array(f, "node_ptr", np.zeros(0, np.int64)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damaged_folder_is_a_data_error_that_names_it(graphs, tmp_path, damage):
+    folder = tmp_path / "a.gset"
+    graphs.save(folder)
+    damage(folder)
+    with pytest.raises(DataError) as caught:
+        GraphSet.open(folder)
+    assert caught.value.file.startswith(str(folder))
+    assert "\n" not in str(caught.value)
+
+
+def test_array_that_points_outside_its_folder_is_refused(graphs, tmp_path):
+    folder = tmp_path / "a.gset"
+    graphs.save(folder)
+    (folder / "labels.npy").rename(tmp_path / "elsewhere.npy")
+    (folder / "labels.npy").symlink_to(tmp_path / "elsewhere.npy")
+    with pytest.raises(DataError, match="points outside"):
+        GraphSet.open(folder)

@@ -1,0 +1,116 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gcaps
+from gcaps.config import Config
+from gcaps.errors import ConfigError, GcapsError
+from gcaps.evaluation import FoldResult, Result, evaluate
+from gcaps.evaluation.protocols import summarise
+from gcaps.testing import hostile_graphs
+
+SMALL = Config(epochs=3, layers=1, hidden=4, rank=4, fc=8)
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return hostile_graphs(64, seed=7, largest=8)
+
+
+@pytest.fixture(scope="module")
+def result(graphs):
+    return evaluate(graphs, config=SMALL, folds=4, jobs=1)
+
+
+def fold(labels, predictions, curve, number=0):
+    return FoldResult(number, list(range(len(labels))), labels, predictions, [[0.5, 0.5]] * len(labels), len(curve),
+                      [0.0] * len(curve), [0.0] * len(curve), curve, [], 0.0)  # fmt: skip
+
+
+def test_protocols_follow_their_rules():
+    folds = [fold([0, 1], [0, 1], [0.5, 0.9, 0.4]), fold([0, 1], [0, 0], [0.7, 0.2, 0.6], 1)]
+    found = {name: summary.folds for name, summary in summarise(folds, "last").items()}
+    assert found == {"honest": [1.0, 0.5], "last": [0.4, 0.6], "gin": [0.5, 0.7], "best": [0.9, 0.7]}
+
+
+def test_gin_counts_only_epochs_that_every_fold_reached():
+    folds = [fold([0], [0], [0.1, 0.2]), fold([0], [0], [0.1, 0.3, 1.0], 1)]
+    assert summarise(folds, "validation")["gin"].folds == [0.2, 0.3]
+
+
+def test_every_graph_is_predicted_once_and_honest_is_last_with_a_fixed_schedule(result, graphs):
+    assert sorted(n for f in result.folds for n in f.test) == list(range(64))
+    for f in result.folds:
+        assert f.labels == graphs.labels[f.test].tolist()
+        assert f.accuracy == pytest.approx(f.test_accuracy[-1])
+        assert len(f.train_loss) == len(f.test_accuracy) == SMALL.epochs
+    assert result.protocols["honest"].folds == pytest.approx(result.protocols["last"].folds)
+    assert result.protocols["best"].mean >= result.protocols["gin"].mean >= result.protocols["last"].mean
+
+
+def test_result_carries_what_it_takes_to_make_it_again(result, graphs):
+    assert result.data["fingerprint"] == graphs.fingerprint()
+    assert Config.parse(result.config) == SMALL
+    assert {"gcaps", "python", "torch", "numpy"} <= set(result.versions)
+    assert result.seed == 0
+    assert result.command
+
+
+def predictions(result):
+    return [(f.fold, f.predictions, f.scores, f.train_loss, f.test_accuracy) for f in result.folds]
+
+
+def test_processes_and_repeats_give_the_same_predictions(result, graphs):
+    seen = []
+    again = evaluate(graphs, config=SMALL, folds=4, jobs=2, report=lambda run, epoch: seen.append((run, epoch.number)))
+    assert predictions(again) == predictions(result)
+    assert sorted(seen) == [(f, e) for f in range(4) for e in (1, 2, 3)]
+
+
+def test_seed_changes_folds_and_training(result, graphs):
+    other = evaluate(graphs, config=SMALL, folds=4, jobs=1, seed=1)
+    assert [f.test for f in other.folds] != [f.test for f in result.folds]
+
+
+def test_labels_of_the_test_fold_reach_nothing(graphs, tmp_path):
+    """Flip every test label: predictions, losses and the chosen epoch stay what they were."""
+    splits = tmp_path / "s.json"
+    splits.write_text(json.dumps([{"train": list(range(48)), "test": list(range(48, 64))}]))
+    config = SMALL.model_copy(update={"selection": "validation"})
+    flipped = replace(graphs, labels=np.where(np.arange(64) < 48, graphs.labels, 1 - graphs.labels))
+    first, second = (evaluate(g, config=config, splits=splits, jobs=1).folds[0] for g in (graphs, flipped))
+    assert first.predictions == second.predictions
+    assert first.scores == second.scores
+    assert first.epoch == second.epoch
+    assert first.validation_accuracy == second.validation_accuracy
+    assert first.labels != second.labels
+
+
+def test_validation_of_a_splits_file_picks_the_epoch(graphs, tmp_path):
+    splits = tmp_path / "s.json"
+    parts = {"train": list(range(40)), "validation": list(range(40, 48)), "test": list(range(48, 64))}
+    splits.write_text(json.dumps([parts]))
+    result = evaluate(graphs, config=SMALL.model_copy(update={"selection": "validation"}), splits=splits, jobs=1)
+    only = result.folds[0]
+    assert only.validation_accuracy[only.epoch - 1] == max(only.validation_accuracy)
+    assert "validation" in result.protocols["honest"].rule
+    assert result.splits == str(splits)
+
+
+def test_a_result_survives_its_file(result, tmp_path):
+    result.save(tmp_path / "r.json")
+    assert Result.read(tmp_path / "r.json") == result
+    (tmp_path / "r.json").write_text('{"format": 1}')
+    with pytest.raises(GcapsError, match="not a gcaps result"):
+        Result.read(tmp_path / "r.json")
+
+
+def test_protocol_names_the_headline(graphs, result):
+    assert result.accuracy == result.protocols["honest"].mean
+    assert gcaps.evaluate is evaluate
+    with pytest.raises(ConfigError, match="no protocol 'luck'"):
+        evaluate(graphs, protocol="luck")
+    with pytest.raises(ConfigError, match="no method 'magic'"):
+        evaluate(graphs, method="magic")

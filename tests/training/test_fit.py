@@ -1,0 +1,126 @@
+import numpy as np
+import pytest
+import torch
+
+from gcaps.config import Config
+from gcaps.testing import hostile_graphs
+from gcaps.training import fit, reproducible
+from gcaps.training.loop import inner_split
+
+SMALL = Config(epochs=4, layers=2, hidden=4, rank=4, fc=8, batch_size=16)
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return hostile_graphs(64, seed=7, largest=10)
+
+
+def weights(model):
+    return {key: value.clone() for key, value in model.network.state_dict().items()}
+
+
+def same(first, second):
+    return all(torch.equal(first[key], second[key]) for key in first)
+
+
+def test_same_seed_same_weights_and_another_seed_others(graphs):
+    train = np.arange(48)
+    one, two, other = (weights(fit(graphs, train, SMALL, seed)[0]) for seed in (3, 3, 4))
+    assert same(one, two)
+    assert not same(one, other)
+
+
+@pytest.mark.parametrize("outside", [1, 2])
+def test_threads_outside_do_not_matter(graphs, outside):
+    expected = weights(fit(graphs, np.arange(48), SMALL, 0)[0])
+    torch.set_num_threads(outside)
+    try:
+        found = weights(fit(graphs, np.arange(48), SMALL, 0)[0])
+        assert torch.get_num_threads() == outside, "the caller's setting comes back"
+    finally:
+        torch.set_num_threads(1)
+    assert same(found, expected)
+
+
+def test_training_leaves_the_callers_random_numbers_alone(graphs):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    fit(graphs, np.arange(48), SMALL, 0)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_other_graphs_change_nothing_of_the_training():
+    """No test-fold information: replace every graph outside the training set, and the same model comes out."""
+    train = np.arange(32)
+    config = SMALL.model_copy(update={"features": ("labels", "attributes", "degree", "fgsd")})
+    models = []
+    for other_seed in (1, 2):
+        inside, outside = hostile_graphs(32, seed=7, largest=10), hostile_graphs(32, seed=other_seed, largest=40)
+        both = type(inside).from_networkx(inside.to_networkx() + outside.to_networkx())
+        models.append(fit(both, train, config, 0, watch=np.arange(32, 64))[0])
+    assert models[0].features.state() == models[1].features.state()
+    assert same(weights(models[0]), weights(models[1]))
+
+
+def test_watching_changes_nothing(graphs):
+    plain = fit(graphs, np.arange(48), SMALL, 0)
+    watched = fit(graphs, np.arange(48), SMALL, 0, watch=np.arange(48, 64))
+    assert same(weights(plain[0]), weights(watched[0]))
+    assert plain[1].watched == []
+    assert len(watched[1].watched) == SMALL.epochs
+
+
+def test_validation_picks_the_best_epoch_and_gives_back_its_weights(graphs):
+    config = SMALL.model_copy(update={"selection": "validation", "epochs": 8, "validation": 0.25})
+    seen = []
+    model, curves, epoch = fit(graphs, np.arange(64), config, 0, on_epoch=seen.append)
+    assert [e.number for e in seen] == list(range(1, 9))
+    assert len(curves.validation) == 8
+    assert curves.validation[epoch - 1] == max(curves.validation)
+    _, held = inner_split(graphs.targets, 0.25, 0)
+    found = (model.predict_proba(graphs.subset(held)).argmax(1) == graphs.targets[held]).mean()
+    assert found == pytest.approx(curves.validation[epoch - 1])
+
+
+def test_patience_stops_early_and_refit_trains_on_everything(graphs):
+    update = {"selection": "validation", "epochs": 30, "patience": 2}
+    config = SMALL.model_copy(update=update)
+    model, curves, epoch = fit(graphs, np.arange(64), config, 0)
+    assert len(curves.loss) == min(epoch + 2, 30)
+    assert model.data["graphs"] < 64
+    again, _, same_epoch = fit(graphs, np.arange(64), config.model_copy(update={"refit": True}), 0)
+    assert same_epoch == epoch
+    assert again.data["graphs"] == 64
+    assert again.config.epochs == epoch
+
+
+def test_learning_rate_falls_in_steps(graphs, monkeypatch):
+    rates = []
+    original = torch.optim.Adam.step
+
+    def step(self, *args, **kwargs):
+        rates.append(self.param_groups[0]["lr"])
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(torch.optim.Adam, "step", step)
+    fit(graphs, np.arange(16), SMALL.model_copy(update={"decay_every": 2, "lr": 0.01}), 0)
+    np.testing.assert_allclose(rates, [0.01, 0.01, 0.001, 0.001])
+
+
+def test_inner_split_is_stratified_and_leaves_every_class_in_training():
+    labels = np.array([0] * 40 + [1] * 20 + [2])
+    train, held = inner_split(labels, 0.1, 0)
+    assert sorted(np.concatenate([train, held])) == list(range(61))
+    assert np.bincount(labels[held], minlength=3).tolist() == [4, 2, 0]
+
+
+def test_reproducible_gives_the_generator_back():
+    torch.manual_seed(1)
+    with reproducible(9, 1):
+        inside = torch.rand(1)
+    with reproducible(9, 1):
+        assert torch.equal(torch.rand(1), inside)
+    outside = torch.rand(1)
+    torch.manual_seed(1)
+    assert torch.equal(torch.rand(1), outside)
