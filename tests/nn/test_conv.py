@@ -51,7 +51,7 @@ def test_eq5_gradcheck(name):
 def test_hand_written_backward_equals_autograd(hostile):
     batch = whole_batch(hostile, np.random.default_rng(0).standard_normal((hostile.num_nodes, 3)))
     M = batch_filter("random_walk", batch)
-    weight = torch.randn(2, 4, 3, 5, dtype=torch.float64)
+    weight = torch.randn(2, 3, 4, 5, dtype=torch.float64)
     grads = []
     for function in (filter_polynomial, _horner):
         leaves = [batch.x.clone().requires_grad_(), (batch.x**2).clone().requires_grad_()]
@@ -77,9 +77,9 @@ def test_backward_stores_no_power_of_the_filter():
     with torch.autograd.graph.saved_tensors_hooks(lambda t: (saved.append(t.shape), t)[1], lambda t: t):
         x = batch.x.requires_grad_()
         filter_polynomial(
-            [x], torch.ones(1, 9, 3, 7, dtype=torch.float64, requires_grad=True), batch_filter("kipf", batch)
+            [x], torch.ones(1, 3, 9, 7, dtype=torch.float64, requires_grad=True), batch_filter("kipf", batch)
         )
-    assert sorted(map(tuple, saved)) == sorted([(1, 9, 3, 7), tuple(x.shape)])
+    assert sorted(map(tuple, saved)) == sorted([(1, 3, 9, 7), tuple(x.shape)])
 
 
 @pytest.mark.parametrize(("degree", "layers"), [(1, 1), (1, 3), (2, 2), (3, 1)])

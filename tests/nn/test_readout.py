@@ -18,6 +18,27 @@ def test_eq8_mean_and_covariance_match_dense_oracle(hostile):
         np.testing.assert_allclose(found[number], expected, atol=1e-10)
 
 
+def test_covariance_is_the_same_in_one_block_and_in_many(hostile, monkeypatch):
+    z = np.random.default_rng(0).standard_normal((hostile.num_nodes, 5))
+    batch = whole_batch(hostile, z)
+    found = []
+    for waste in (float("inf"), -1):
+        monkeypatch.setattr("gcaps.nn.readout.WASTE", waste)
+        x = batch.x.clone().requires_grad_()
+        out = MeanCovariance(5)(x, batch.index, batch.ptr)
+        out.sin().sum().backward()
+        found.append((out.detach(), x.grad))
+    for one, many in zip(*found, strict=True):
+        torch.testing.assert_close(one, many, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("waste", [3e7, -1])
+def test_covariance_gradcheck_in_one_block_and_in_many(waste, monkeypatch):
+    monkeypatch.setattr("gcaps.nn.readout.WASTE", waste)
+    z = torch.randn(12, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: MeanCovariance(3)(x, ptr=torch.tensor([0, 1, 3, 12])), [z])
+
+
 @pytest.mark.parametrize("reduce", ["mean", "sum"])
 def test_low_rank_covariance_is_that_of_the_projected_columns(reduce):
     z, ptr = torch.randn(20, 6, dtype=torch.float64), torch.tensor([0, 1, 8, 20])

@@ -33,14 +33,14 @@ def filter_matrix(name: str, A: np.ndarray) -> np.ndarray:
 
 
 def equation_5(X: np.ndarray, M: np.ndarray, W: np.ndarray, b: np.ndarray, bound: float | None = None) -> np.ndarray:
-    """[n, h, P]: σ(Σ_k M^k X^p W_pk + b_p), powers of M and of X written out; W is [P, K+1, c, h], b [P, h]."""
-    P, orders, _, h = W.shape
+    """[n, h, P]: σ(Σ_k M^k X^p W_pk + b_p), powers of M and of X written out; W is [P, c, K+1, h], b [P, h]."""
+    P, _, orders, h = W.shape
     out = np.zeros((len(X), h, P))
     for p in range(1, P + 1):
         base = X if bound is None or p == 1 else X / np.sqrt(1 + (X / bound) ** 2)
         total = np.zeros((len(X), h))
         for k in range(orders):
-            total += np.linalg.matrix_power(M, k) @ base**p @ W[p - 1, k]
+            total += np.linalg.matrix_power(M, k) @ base**p @ W[p - 1, :, k]
         out[:, :, p - 1] = np.maximum(total + b[p - 1], 0)
     return out
 

@@ -157,8 +157,10 @@ def _progress(name: str) -> Iterator[Progress]:
 def _tables(found: Facts) -> Iterator[RenderableType]:
     from rich.table import Table
 
+    from gcaps.data.describe import describe
+
     table = Table(box=None, show_header=False, pad_edge=False, title=found.name, title_justify="left")
-    for what, value in _lines(found):
+    for what, value in describe(found).items():
         table.add_row(what, value)
     yield table
     if found.classes:
@@ -170,54 +172,3 @@ def _tables(found: Facts) -> Iterator[RenderableType]:
             share = count / found.graphs
             balance.add_row(str(name), f"{count:,}", f"{'█' * max(1, round(30 * share)):<30} {share:.1%}")
         yield balance
-
-
-def _lines(found: Facts) -> Iterator[tuple[str, str]]:
-    """What is said about a set, a row each; what is absent or harmless is left out."""
-    yield "graphs", f"{found.graphs:,}"
-    yield "classes", str(len(found.classes)) if found.classes else "no graph labels"
-    yield "nodes", f"{found.nodes_min:,} to {found.nodes_max:,}, {found.nodes_mean:.2f} on average"
-    yield "edges", f"{found.edges_mean:.2f} on average"
-    yield "node labels", _columns(found.node_labels)
-    yield "edge labels", _columns(found.edge_labels)
-    yield "attributes", f"{found.node_attributes or 'none'} on nodes, {found.edge_attributes or 'none'} on edges"
-    if found.weighted:
-        yield "weights", "yes"
-    if found.self_loops:
-        yield "self-loops", f"{found.self_loops:,} (kept apart; no formula uses them)"
-    yield "in several pieces", _of(found.disconnected, found.graphs)
-    if found.edgeless:
-        yield "without edges", _of(found.edgeless, found.graphs)
-    yield "stored twice", f"{_of(found.identical.graphs, found.graphs)}{_conflict(found.identical.conflicting_graphs)}"
-    alike = found.look_alikes
-    grouped = f", in {alike.groups:,} groups{_conflict(alike.conflicting_graphs)}" if alike.groups else ""
-    yield "look-alikes", f"{_of(alike.graphs, found.graphs)}{grouped}"
-    if alike.groups:
-        yield "", "(alike to a Weisfeiler-Lehman hash: an upper bound on graphs isomorphic to another)"
-    for key, count in found.notes.items():
-        if count and key not in ("rows", "self_loops"):
-            yield "on reading", f"{count:,} {_NOTES.get(key, key.replace('_', ' '))}"
-
-
-_NOTES = {
-    "duplicate_arcs": "edge rows that repeat another, dropped",
-    "conflicting_duplicates": "of these with another label or attribute than the first, which counts",
-    "one_way_arcs": "edges given in one direction only, completed",
-    "guessed_sizes": "graphs whose number of nodes is guessed from their edges",
-}
-
-
-def _of(count: int, total: int) -> str:
-    return f"{count:,} of {total:,} graphs" if count else "none"
-
-
-def _conflict(graphs: int) -> str:
-    return f"; {graphs:,} of them in groups of more than one class" if graphs else ""
-
-
-def _columns(distinct: tuple[int, ...]) -> str:
-    if not distinct:
-        return "none"
-    if len(distinct) == 1:
-        return f"{distinct[0]:,} different"
-    return f"{len(distinct)} columns with {', '.join(map(str, distinct))} different"

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-EPOCHS = 40
-
 
 def run(
     output: Annotated[
@@ -17,7 +15,7 @@ def run(
     data: Annotated[
         str, typer.Option("--data", help="Data set: MUTAG, or families where nothing is installed.")
     ] = "MUTAG",
-    epochs: Annotated[int, typer.Option("--epochs", min=1, help="Epochs a fold; 40 keep it short.")] = EPOCHS,
+    epochs: Annotated[int | None, typer.Option("--epochs", min=1, help="Fewer epochs, for haste.")] = None,
 ) -> None:
     """Train and honestly evaluate GCAPS-CNN on MUTAG (188 real molecules), then predict with the saved model.
 
@@ -32,22 +30,23 @@ def run(
     from gcaps.config import Config
     from gcaps.data.audit import facts
     from gcaps.data.catalog import load
+    from gcaps.data.describe import describe
     from gcaps.evaluation import evaluate
     from gcaps.report import print_result, write_page
     from gcaps.training import fit, training_bar
 
     console = Console(highlight=False)
     began = time.perf_counter()
-    config = Config(epochs=epochs, decay_every=max(epochs // 2, 1))
-    settings = f"--epochs {config.epochs} --decay-every {config.decay_every}"
+    config = Config() if epochs is None else Config(epochs=epochs)
+    settings = "" if epochs is None else f" --epochs {epochs}"
 
     console.print(f"[bold cyan]1[/]  The data: [bold]gcaps data check {data}[/]")
     graphs = load(data)
-    about = facts(graphs).rows()
+    about = describe(facts(graphs))
     for name, value in about.items():
-        console.print(f"   [dim]{name:<22}[/] {value}")
+        console.print(f"   [dim]{name:<18}[/] {value}")
 
-    command = f"gcaps evaluate {data} {settings} -o {output / 'result.json'}"
+    command = f"gcaps evaluate {data}{settings} -o {output / 'result.json'}"
     console.print(f"\n[bold cyan]2[/]  How good is GCAPS-CNN on it? [bold]{command}[/]")
     with training_bar("10 folds", config.epochs, 10, console) as report:
         result = evaluate(graphs, config=config, report=report, command=command)
@@ -56,7 +55,7 @@ def run(
     print_result(result, console)
 
     model = output / "model"
-    console.print(f"\n[bold cyan]3[/]  A classifier from all graphs: [bold]gcaps train {data} {settings} -o {model}[/]")
+    console.print(f"\n[bold cyan]3[/]  A classifier from all graphs: [bold]gcaps train {data}{settings} -o {model}[/]")
     with training_bar("all graphs", config.epochs, 1, console) as report:
         fitted, _, _ = fit(graphs, np.arange(len(graphs)), config, 0, on_epoch=lambda epoch: report(0, epoch))
     persistence.save(fitted, model)

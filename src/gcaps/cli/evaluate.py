@@ -46,7 +46,9 @@ def run(
 
     from rich.console import Console
 
+    from gcaps.data.audit import facts
     from gcaps.data.catalog import load
+    from gcaps.data.describe import describe
     from gcaps.evaluation import evaluate
     from gcaps.evaluation.folds import read_splits
     from gcaps.report import print_result, write_page
@@ -69,5 +71,5 @@ def run(
     if output is not None:
         result.save(output)
     if html is not None:
-        write_page(result, html)
+        write_page(result, html, facts=describe(facts(graphs)))
     print_result(result, Console())

@@ -17,7 +17,7 @@ SMALLEST, LARGEST = 12, 40
 NOISE = 0.03
 """Share of the edges that are exchanged at random, so that no two graphs of a family need be the same."""
 MIXING = 3
-"""Exchanges an edge after which nothing is left of the graph one began with."""
+"""Exchanges an edge that make a random graph of a lattice; the number of triangles levels off after one."""
 
 
 def make_families(graphs: int = 240, seed: int = 0) -> GraphSet:

@@ -19,14 +19,15 @@ def filter_polynomial(parts: Sequence[Tensor], weight: Tensor, M: Filter) -> Ten
 
     Args:
         parts: P matrices Y_p [n, c].
-        weight: [P, K+1, c, h], W_pk.
+        weight: [P, c, K+1, h]; W_pk is weight[p, :, k].
         M: the filter.
 
     Returns:
         [n, P·h], component by component.
 
     Horner's scheme: U_0 + M (U_1 + M (U_2 + …)) with U_k = [Y_1 W_1k, …, Y_P W_Pk] needs K sparse products of width
-    P·h. Backwards, the gradient of U_k is (Mᵀ)^k of the output's: K more products, and no power of M is ever stored.
+    P·h, and one dense product a component gives all its U_k. Backwards, the gradient of U_k is (Mᵀ)^k of the output's:
+    K more sparse products, and no power of M is ever stored.
     """
     if M.requires_grad:
         return _horner(parts, weight, M)
@@ -36,11 +37,12 @@ def filter_polynomial(parts: Sequence[Tensor], weight: Tensor, M: Filter) -> Ten
 
 def _horner(parts: Sequence[Tensor], weight: Tensor, M: Filter) -> Tensor:
     """The scheme itself, in operations that autograd can follow."""
-    total: Tensor | None = None
-    for k in reversed(range(weight.size(1))):
-        U = torch.cat([part @ weight[p, k] for p, part in enumerate(parts)], dim=1)
-        total = U if total is None else U + M.matmul(total)
-    assert total is not None
+    P, _, orders, h = weight.shape
+    U = torch.stack([part @ weight[p].flatten(1) for p, part in enumerate(parts)], dim=1)  # [n, P, (K+1)·h]
+    U = U.view(-1, P, orders, h)
+    total = U[:, :, orders - 1].flatten(1)
+    for k in reversed(range(orders - 1)):
+        total = U[:, :, k].flatten(1) + M.matmul(total)
     return total
 
 
@@ -55,19 +57,21 @@ class _FilterPolynomial(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         weight, *parts = ctx.saved_tensors
-        P, orders, _, h = weight.shape
-        grad_weight = torch.empty_like(weight) if ctx.needs_input_grad[1] else None
-        grad_parts: list[Tensor | None] = [None] * P
+        P, _, orders, h = weight.shape
+        n = len(grad)
+        # the gradients of all U_k, laid out so that one dense product a component serves all orders
+        grads = grad.new_empty(P, n, orders, h)
         for k in range(orders):
-            if k:
-                grad = ctx.M.t_matmul(grad)
-            for p, part in enumerate(parts):
-                g = grad[:, p * h : (p + 1) * h]
-                if grad_weight is not None:
-                    grad_weight[p, k] = part.t() @ g
-                if ctx.needs_input_grad[2 + p]:
-                    step, so_far = g @ weight[p, k].t(), grad_parts[p]
-                    grad_parts[p] = step if so_far is None else so_far.add_(step)
+            grad = ctx.M.t_matmul(grad) if k else grad.contiguous()
+            grads[:, :, k] = grad.view(n, P, h).transpose(0, 1)
+        flat = grads.view(P, n, orders * h)
+        grad_weight: Tensor | None = None
+        grad_parts: list[Tensor | None] = [None] * P
+        if ctx.needs_input_grad[1]:
+            grad_weight = torch.stack([part.t() @ g for part, g in zip(parts, flat, strict=True)]).view_as(weight)
+        for p in range(P):
+            if ctx.needs_input_grad[2 + p]:
+                grad_parts[p] = flat[p] @ weight[p].flatten(1).t()
         return None, grad_weight, *grad_parts
 
 
@@ -130,7 +134,7 @@ class GraphCapsuleConv(nn.Module):
         self.in_channels, self.out_channels = in_channels, out_channels
         self.capsule_size, self.degree = capsule_size, degree
         self.capsule, self.filter, self.bound, self.activation = capsule, filter, bound, activation
-        self.weight = nn.Parameter(torch.empty(capsule_size, degree + 1, in_channels, out_channels))
+        self.weight = nn.Parameter(torch.empty(capsule_size, in_channels, degree + 1, out_channels))
         self.bias = nn.Parameter(torch.empty(capsule_size * out_channels)) if bias else None
         self.norm = nn.BatchNorm1d(capsule_size * out_channels) if normalize else None
         self.reset_parameters()

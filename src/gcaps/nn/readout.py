@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from gcaps.nn.sparse import CSR
 
 
 def segments(index: Tensor | None, ptr: Tensor | None, num_nodes: int) -> tuple[Tensor, Tensor]:
@@ -28,30 +33,101 @@ def segments(index: Tensor | None, ptr: Tensor | None, num_nodes: int) -> tuple[
 
 def segment_mean(x: Tensor, index: Tensor, ptr: Tensor) -> Tensor:
     """[B, c] the mean of each graph's rows of x [n, c]; 0 for a graph without nodes."""
-    total = x.new_zeros(len(ptr) - 1, x.size(1)).index_add(0, index, x)
-    return total / ptr.diff().clamp_min(1).unsqueeze(1)
+    mean: Tensor = _SegmentMean.apply(x, index, ptr)  # type: ignore[no-untyped-call]
+    return mean
+
+
+class _SegmentMean(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, index: Tensor, ptr: Tensor) -> Tensor:
+        size = ptr.diff().clamp_min(1).unsqueeze(1)
+        ctx.index, ctx.size = index, size
+        return CSR(ptr, torch.arange(len(index), device=x.device), None).matmul(x) / size
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return (grad / ctx.size)[ctx.index], None, None
 
 
 def segment_covariance(x: Tensor, mean: Tensor, index: Tensor, ptr: Tensor) -> Tensor:
-    """[B, c, c] C = (1/N)(Z − μ)ᵀ(Z − μ) of each graph's rows Z of x (Eq. 8).
+    """[B, c, c] C = (1/N)(Z − μ)ᵀ(Z − μ) of each graph's rows Z of x, given their mean (Eq. 8).
 
-    Graphs of similar size share one batched product: sizes are rounded up to powers of two and short graphs padded
-    with zero rows, which add nothing, so the work is at most twice that of a loop over graphs.
+    No loop over graphs: all are padded with zero rows, which add nothing, to the largest and share one batched product;
+    where that would waste much, graphs whose sizes round up to the same power of two share one.
     """
-    centred = x - mean[index]
-    sizes = ptr.diff()
-    padded = torch.cat([centred, centred.new_zeros(1, x.size(1))])
-    out = x.new_zeros(len(sizes), x.size(1), x.size(1))
-    size_class = torch.ceil(torch.log2(sizes.clamp_min(1).double())).long()
-    for exponent in torch.unique(size_class).tolist():
-        members = torch.nonzero(size_class == exponent).squeeze(1)
-        width = int(sizes[members].max())
-        offset = torch.arange(width, device=ptr.device)
-        rows = torch.where(offset < sizes[members, None], ptr[members, None] + offset, x.size(0))
-        block = padded[rows]
-        out = out.index_copy(0, members, torch.bmm(block.transpose(1, 2), block))
-    covariance: Tensor = out / sizes.clamp_min(1)[:, None, None]
+    covariance: Tensor = _SegmentCovariance.apply(x, mean, index, ptr)  # type: ignore[no-untyped-call]
     return covariance
+
+
+WASTE = 3e7
+"""Multiplications by zero that cost less than another round of small operations."""
+
+
+class _Blocks(NamedTuple):
+    """Graphs that share one batched product."""
+
+    graphs: Tensor | slice
+    """Which."""
+    rows: Tensor | slice
+    """Their nodes."""
+    place: Tensor
+    """Where each of these nodes stands in the padded stack."""
+    height: int
+    """How many graphs."""
+    width: int
+    """Rows each graph is padded to."""
+
+
+def _blocks(index: Tensor, ptr: Tensor, columns: int) -> list[_Blocks]:
+    sizes = ptr.diff()
+    largest = int(sizes.max()) if len(sizes) else 0
+    place = torch.arange(len(index), device=ptr.device) - ptr[:-1][index]
+    if (len(sizes) * largest - len(index)) * columns**2 <= WASTE:
+        return [_Blocks(slice(None), slice(None), index * largest + place, len(sizes), largest)]
+    size_class = torch.ceil(torch.log2(sizes.clamp_min(1).double())).long()
+    found = []
+    for exponent in torch.unique(size_class).tolist():
+        member = size_class == exponent
+        graphs, rows = torch.nonzero(member).squeeze(1), torch.nonzero(member[index]).squeeze(1)
+        width = int(sizes[graphs].max())
+        order = torch.cumsum(member, 0) - 1
+        found.append(_Blocks(graphs, rows, order[index[rows]] * width + place[rows], len(graphs), width))
+    return found
+
+
+class _SegmentCovariance(torch.autograd.Function):
+    """C and its gradient: dZ = (1/N)(Z − μ)(G + Gᵀ); nothing flows through μ, since centred rows add up to 0."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, mean: Tensor, index: Tensor, ptr: Tensor) -> Tensor:
+        centred = x - mean[index]
+        size = ptr.diff().clamp_min(1).to(x.dtype)[:, None, None]
+        out = x.new_zeros(len(ptr) - 1, x.size(1), x.size(1))
+        ctx.blocks, ctx.size = _blocks(index, ptr, x.size(1)), size
+        ctx.save_for_backward(centred)
+        for block in ctx.blocks:
+            padded = _padded(centred, block)
+            out[block.graphs] = torch.bmm(padded.transpose(1, 2), padded)
+        return out.div_(size)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        (centred,) = ctx.saved_tensors
+        both = (grad + grad.transpose(1, 2)) / ctx.size
+        out = torch.empty_like(centred)
+        for block in ctx.blocks:
+            product = torch.bmm(_padded(centred, block), both[block.graphs])
+            out[block.rows] = product.flatten(0, 1)[block.place]
+        return out, None, None, None
+
+
+def _padded(centred: Tensor, block: _Blocks) -> Tensor:
+    """[b, width, c] the rows of a block's graphs, zeros below."""
+    rows = centred[block.rows]
+    stack = rows.new_zeros(block.height * block.width, rows.size(1)).index_copy_(0, block.place, rows)
+    return stack.view(block.height, block.width, rows.size(1))
 
 
 def upper_triangle(C: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from gcaps.training.loop import Epoch
 
@@ -25,11 +25,9 @@ def training_bar(title: str, epochs: int, runs: int = 1, console: Console | None
     """Show a bar over ``runs`` trainings of ``epochs`` epochs each, and yield what tells it of each epoch."""
     bar = Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=12),
         MofNCompleteColumn(),
-        TextColumn("epochs  loss {task.fields[loss]}  accuracy {task.fields[accuracy]}  {task.fields[speed]} graphs/s"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
+        TextColumn("loss {task.fields[loss]} acc {task.fields[accuracy]} {task.fields[speed]} graphs/s, left"),
         TimeRemainingColumn(),
         console=console or Console(stderr=True),
     )

@@ -1,0 +1,137 @@
+"""Reading a TU data set: gcaps (straight from the zip) against PyTorch Geometric's TUDataset (from unpacked files).
+
+    python benchmarks/reading.py [NAME_OR_PATH ...] [--repeats 3] [--json FILE]
+
+Each reading runs in a process of its own, so that its peak memory is its own; imports are not timed, unpacking for
+PyTorch Geometric is not timed either. The best of the repeats counts. Without names, the sets that are at hand of
+NCI1, IMDB-BINARY and MUTAG are read. NAME is looked for in the folders of GCAPS_DATA.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+READ = {
+    "gcaps": """
+import time, resource, sys, gcaps, gcaps.data.tu
+began = time.perf_counter()
+graphs = gcaps.load(sys.argv[1])
+seconds = time.perf_counter() - began
+""",
+    "open": """
+import time, resource, sys, gcaps, gcaps.data.storage
+began = time.perf_counter()
+graphs = gcaps.GraphSet.open(sys.argv[1])
+seconds = time.perf_counter() - began
+""",
+    "pyg": """
+import time, resource, sys, warnings
+warnings.simplefilter("ignore")
+from torch_geometric.datasets import TUDataset
+began = time.perf_counter()
+graphs = TUDataset(sys.argv[1], sys.argv[2])
+seconds = time.perf_counter() - began
+""",
+}
+REPORT = "\nprint(seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, len(graphs))"
+
+
+def measure(kind: str, *arguments: str) -> tuple[float, float, int]:
+    """(seconds, peak MiB, graphs) of one reading in a fresh process."""
+    command = [sys.executable, "-c", READ[kind] + REPORT, *arguments]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1].split()
+    return float(out[0]), float(out[1]), int(out[2])
+
+
+def unpacked(source: Path, name: str, root: Path) -> None:
+    """Lay the files out as TUDataset expects them: root/NAME/raw/NAME_*.txt."""
+    raw = root / name / "raw"
+    raw.mkdir(parents=True)
+    if source.is_dir():
+        for file in source.glob("*.txt"):
+            shutil.copy(file, raw / file.name)
+        return
+    with zipfile.ZipFile(source) as archive:
+        for member in archive.namelist():
+            if member.endswith(".txt"):
+                with archive.open(member) as text, (raw / Path(member).name).open("wb") as out:
+                    shutil.copyfileobj(text, out)
+
+
+def compare(source: Path, repeats: int) -> dict[str, float | str]:
+    """All figures of one data set."""
+    import gcaps
+
+    with tempfile.TemporaryDirectory() as scratch:
+        saved = Path(scratch) / "set.gset"
+        graphs = gcaps.load(source)
+        name = graphs.name
+        graphs.save(saved)
+        del graphs
+        ours = [measure("gcaps", str(source)) for _ in range(repeats)]
+        opened = [measure("open", str(saved)) for _ in range(repeats)]
+        theirs = []
+        for repeat in range(repeats):
+            root = Path(scratch) / f"pyg{repeat}"
+            unpacked(source, name, root)
+            theirs.append(measure("pyg", str(root), name))
+            shutil.rmtree(root)
+    assert ours[0][2] == theirs[0][2] == opened[0][2]
+    best = {key: min(s for s, _, _ in runs) for key, runs in (("gcaps", ours), ("pyg", theirs), ("open", opened))}
+    peak = {key: min(m for _, m, _ in runs) for key, runs in (("gcaps", ours), ("pyg", theirs))}
+    return {
+        "data": name,
+        "gcaps_seconds": best["gcaps"],
+        "pyg_seconds": best["pyg"],
+        "times_faster": best["pyg"] / best["gcaps"],
+        "gcaps_peak_mib": peak["gcaps"],
+        "pyg_peak_mib": peak["pyg"],
+        "memory_ratio": peak["gcaps"] / peak["pyg"],
+        "open_saved_seconds": best["open"],
+    }
+
+
+def main() -> None:
+    from gcaps.data.catalog import find, looks_like_path
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sources", nargs="*")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    if options.sources:
+        places = [Path(s) if looks_like_path(s) else find(s) for s in options.sources]
+    else:
+        places = [place for name in ("NCI1", "IMDB-BINARY", "MUTAG") if (place := find(name))]
+    if None in places:
+        parser.error("no such data set; set GCAPS_DATA or give a path")
+    rows = [compare(place, options.repeats) for place in places if place is not None]
+    table = Table("data set", "gcaps s", "PyG s", "times faster", "gcaps MiB", "PyG MiB", "memory", "open saved, s")
+    for row in rows:
+        table.add_row(
+            str(row["data"]),
+            *(f"{row[k]:.3f}" for k in ("gcaps_seconds", "pyg_seconds")),
+            f"{row['times_faster']:.1f}",
+            *(f"{row[k]:,.0f}" for k in ("gcaps_peak_mib", "pyg_peak_mib")),
+            f"{row['memory_ratio']:.2f}",
+            f"{row['open_saved_seconds']:.4f}",
+        )
+    Console().print(table)
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
