@@ -14,7 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from gcaps.errors import ConfigError
 
 FeatureName = Literal["labels", "attributes", "degree", "constant", "fgsd"]
-FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf", "mean"]
+FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf", "mean", "chebyshev", "cayley"]
+CapsuleName = Literal["moments", "central", "polynomial", "density", "routing"]
 
 
 class _Section(BaseModel):
@@ -36,7 +37,7 @@ class NetworkConfig(_Section):
 
     layers: int = Field(4, ge=1, le=32, description="graph capsule layers")
     hidden: int = Field(32, ge=1, le=4096, description="width h of the capsule layers")
-    capsule: Literal["moments"] = Field("moments", description="capsule function")
+    capsule: CapsuleName = Field("moments", description="capsule function")
     capsule_size: int = Field(2, ge=1, le=8, description="instantiation parameters P of a capsule")
     filter: FilterName = Field("adjacency", description="filter matrix M of Eq. 5")
     degree: int = Field(1, ge=0, le=16, description="highest power K of the filter")
@@ -48,7 +49,7 @@ class NetworkConfig(_Section):
     root: bool = Field(True, description="signed square root of the covariance")
     count: bool = Field(True, description="log of the node count beside mean and covariance")
     fc: int = Field(64, ge=1, le=65536, description="width of the two fully connected layers")
-    dropout: float = Field(0.3, ge=0, lt=1, description="dropout before each fully connected layer")
+    dropout: float = Field(0.5, ge=0, lt=1, description="dropout before each fully connected layer")
 
 
 class TrainingConfig(_Section):

@@ -35,11 +35,12 @@ class GCAPS(nn.Module):
     def __init__(self, in_channels: int, num_classes: int, config: NetworkConfig) -> None:
         super().__init__()
         self.config = config
-        require_memory(in_channels, num_classes, config)
-        width = config.hidden * config.capsule_size
-        self.convs = nn.ModuleList(
-            GraphCapsuleConv(
-                width if layer else in_channels,
+        require_memory(config)
+        self.convs = nn.ModuleList()
+        width = in_channels
+        for _ in range(config.layers):
+            conv = GraphCapsuleConv(
+                width,
                 config.hidden,
                 config.capsule_size,
                 config.degree,
@@ -49,8 +50,8 @@ class GCAPS(nn.Module):
                 normalize=True,
                 bias=False,  # the normalisation that follows has one
             )
-            for layer in range(config.layers)
-        )
+            self.convs.append(conv)
+            width = conv.width
         self.readout = MeanCovariance(
             config.layers * width, config.rank, reduce=config.reduce, root=config.root, count=config.count
         )
@@ -83,26 +84,16 @@ class GCAPS(nn.Module):
         return logits
 
 
-def parameter_count(in_channels: int, num_classes: int, config: NetworkConfig) -> int:
-    """How many parameters the network would have, computed without allocating it."""
-    width = config.hidden * config.capsule_size
-    orders = config.degree + 1
-    convs = orders * width * (in_channels + (config.layers - 1) * width) + 2 * config.layers * width
-    stacked = config.layers * width
-    projection = 0 if config.rank is None else config.rank * stacked
-    vector = MeanCovariance.length(stacked, config.rank, config.count)
-    fc = config.fc
-    head = 2 * vector + (vector + 1) * fc + 2 * fc + (fc + 1) * fc + 2 * fc + (fc + 1) * num_classes
-    return convs + projection + head
+def require_memory(config: NetworkConfig) -> None:
+    """Refuse a network whose training would not fit: parameters, gradients and Adam's two moments, in float32.
 
-
-def require_memory(in_channels: int, num_classes: int, config: NetworkConfig) -> None:
-    """Refuse a network whose training would not fit: parameters, gradients and Adam's two moments, in float32."""
-    needed = 4 * 4 * parameter_count(in_channels, num_classes, config)
+    The readout's vector and the fully connected layer on it are all that can grow beyond bounds.
+    """
+    stacked = config.layers * config.hidden * (1 if config.capsule == "routing" else config.capsule_size)
+    needed = 4 * 4 * MeanCovariance.length(stacked, config.rank, config.count) * (config.fc + 3)
     installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > 0.8 * installed:
-        stacked = config.layers * config.hidden * config.capsule_size
         raise MemoryLimitError(
-            f"training this network needs {needed / 2**30:.1f} GiB for its parameters alone, this machine has "
+            f"training this network needs {needed / 2**30:.1f} GiB for its readout's weights alone, this machine has "
             f"{installed / 2**30:.1f}; the covariance of {stacked} columns is the reason: set rank (for example 64)"
         )

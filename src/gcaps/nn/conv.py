@@ -3,76 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 
-from gcaps.nn.capsules import CAPSULES
-from gcaps.nn.filters import FILTERS, Filter, edge_filter
-
-
-def filter_polynomial(parts: Sequence[Tensor], weight: Tensor, M: Filter) -> Tensor:
-    """Σ_k M^k Y_p W_pk for every capsule component p (the argument of σ in Eq. 5, without bias).
-
-    Args:
-        parts: P matrices Y_p [n, c].
-        weight: [P, c, K+1, h]; W_pk is weight[p, :, k].
-        M: the filter.
-
-    Returns:
-        [n, P·h], component by component.
-
-    Horner's scheme: U_0 + M (U_1 + M (U_2 + …)) with U_k = [Y_1 W_1k, …, Y_P W_Pk] needs K sparse products of width
-    P·h, and one dense product a component gives all its U_k. Backwards, the gradient of U_k is (Mᵀ)^k of the output's:
-    K more sparse products, and no power of M is ever stored.
-    """
-    if M.requires_grad:
-        return _horner(parts, weight, M)
-    out: Tensor = _FilterPolynomial.apply(M, weight, *parts)  # type: ignore[no-untyped-call]
-    return out
-
-
-def _horner(parts: Sequence[Tensor], weight: Tensor, M: Filter) -> Tensor:
-    """The scheme itself, in operations that autograd can follow."""
-    P, _, orders, h = weight.shape
-    U = torch.stack([part @ weight[p].flatten(1) for p, part in enumerate(parts)], dim=1)  # [n, P, (K+1)·h]
-    U = U.view(-1, P, orders, h)
-    total = U[:, :, orders - 1].flatten(1)
-    for k in reversed(range(orders - 1)):
-        total = U[:, :, k].flatten(1) + M.matmul(total)
-    return total
-
-
-class _FilterPolynomial(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, M: Filter, weight: Tensor, *parts: Tensor) -> Tensor:
-        ctx.M = M
-        ctx.save_for_backward(weight, *parts)
-        return _horner(parts, weight, M)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        weight, *parts = ctx.saved_tensors
-        P, _, orders, h = weight.shape
-        n = len(grad)
-        # the gradients of all U_k, laid out so that one dense product a component serves all orders
-        grads = grad.new_empty(P, n, orders, h)
-        for k in range(orders):
-            grad = ctx.M.t_matmul(grad) if k else grad.contiguous()
-            grads[:, :, k] = grad.view(n, P, h).transpose(0, 1)
-        flat = grads.view(P, n, orders * h)
-        grad_weight: Tensor | None = None
-        grad_parts: list[Tensor | None] = [None] * P
-        if ctx.needs_input_grad[1]:
-            grad_weight = torch.stack([part.t() @ g for part, g in zip(parts, flat, strict=True)]).view_as(weight)
-        for p in range(P):
-            if ctx.needs_input_grad[2 + p]:
-                grad_parts[p] = flat[p] @ weight[p].flatten(1).t()
-        return None, grad_weight, *grad_parts
+from gcaps.nn.capsules import CAPSULES, Routing
+from gcaps.nn.filters import FILTERS, Filter, edge_filter, orders
+from gcaps.nn.spectral import filter_polynomial
 
 
 def flatten_capsules(capsules: Tensor) -> Tensor:
@@ -88,6 +25,9 @@ class GraphCapsuleConv(nn.Module):
         \qquad p = 1, \dots, P
 
     where :math:`\mathbf{F}` is the input, the previous layer's capsules flattened, and :math:`\mathbf{M}` the filter.
+    Other capsule functions put statistics of the neighborhood in the place of powers, see
+    :class:`gcaps.nn.CapsuleFunction`; Chebyshev and Cayley filters put other polynomials in the place of
+    :math:`\mathbf{M}^k`, see :func:`gcaps.nn.filter_polynomial`.
 
     Args:
         in_channels: columns of the input; P times the width after another capsule layer.
@@ -104,7 +44,7 @@ class GraphCapsuleConv(nn.Module):
     Shapes:
         - **input:** node features [n, in_channels] or capsules [n, h, P] with h·P = in_channels; ``edge_index`` [2, e]
           and ``edge_weight`` [e] as in PyTorch Geometric, or a ready :class:`gcaps.nn.Filter` as ``edge_index``.
-        - **output:** capsules [n, out_channels, capsule_size].
+        - **output:** capsules [n, out_channels, capsule_size]; with ``capsule="routing"`` [n, out_channels, 1].
     """
 
     def __init__(
@@ -133,8 +73,12 @@ class GraphCapsuleConv(nn.Module):
             raise ValueError("in_channels, out_channels and capsule_size start at 1, degree at 0")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.capsule_size, self.degree = capsule_size, degree
-        self.capsule, self.filter, self.bound, self.activation = capsule, filter, bound, activation
-        self.weight = nn.Parameter(torch.empty(capsule_size, in_channels, degree + 1, out_channels))
+        self.filter, self.activation = filter, activation
+        self.capsule = CAPSULES[capsule](in_channels, capsule_size, bound)
+        count = orders(filter, degree)
+        if not self.capsule.pointwise:  # the statistic is the first hop
+            count = 1 + orders(filter, degree - 1) if degree else 1
+        self.weight = nn.Parameter(torch.empty(capsule_size, in_channels, count, out_channels))
         self.bias = nn.Parameter(torch.empty(capsule_size * out_channels)) if bias else None
         self.norm = nn.BatchNorm1d(capsule_size * out_channels) if normalize else None
         self.reset_parameters()
@@ -147,26 +91,54 @@ class GraphCapsuleConv(nn.Module):
             nn.init.zeros_(self.bias)
         if self.norm is not None:
             self.norm.reset_parameters()
+        self.capsule.reset_parameters()
 
-    def forward(self, x: Tensor, edge_index: Tensor | Filter, edge_weight: Tensor | None = None) -> Tensor:
-        """Eq. 5: node features to capsules [n, out_channels, capsule_size]."""
+    @property
+    def width(self) -> int:
+        """Columns of the flattened output, what the next layer takes as ``in_channels``."""
+        return self.out_channels if isinstance(self.capsule, Routing) else self.out_channels * self.capsule_size
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Filter,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> Tensor:
+        """Node features to capsules [n, out_channels, capsule_size].
+
+        ``batch`` [n], the graph of each node, matters to the Chebyshev filter only, which scales each graph by itself.
+        """
         if x.dim() == 3:
             x = flatten_capsules(x)
-        M = edge_index if isinstance(edge_index, Filter) else edge_filter(self.filter, edge_index, edge_weight, x)
-        parts = CAPSULES[self.capsule](x, self.capsule_size, self.bound)
-        out = filter_polynomial(parts, self.weight, M)
+        M = (
+            edge_index
+            if isinstance(edge_index, Filter)
+            else edge_filter(self.filter, edge_index, edge_weight, x, batch)
+        )
+        out = self._mix(x, M)
         if self.bias is not None:
             out = out + self.bias
         if self.norm is not None:
             out = self.norm(out)
         out = ACTIVATIONS[self.activation](out)
-        return out.view(-1, self.capsule_size, self.out_channels).transpose(1, 2)
+        capsules = out.view(-1, self.capsule_size, self.out_channels).transpose(1, 2)
+        return self.capsule.combine(capsules) if isinstance(self.capsule, Routing) else capsules
+
+    def _mix(self, x: Tensor, M: Filter) -> Tensor:
+        """[n, P·h] the argument of σ, without bias."""
+        if self.capsule.pointwise:
+            return filter_polynomial(self.capsule(x, M), self.weight, M)
+        own = x @ self.weight[:, :, 0].transpose(0, 1).flatten(1)
+        if self.weight.size(2) == 1:
+            return own
+        return own + filter_polynomial(self.capsule(x, M), self.weight[:, :, 1:], M)
 
     def extra_repr(self) -> str:
         """The arguments, as in the constructor."""
         return (
             f"{self.in_channels}, {self.out_channels}, capsule_size={self.capsule_size}, degree={self.degree}, "
-            f"capsule={self.capsule!r}, filter={self.filter!r}, bound={self.bound}, activation={self.activation!r}"
+            f"filter={self.filter!r}, activation={self.activation!r}"
         )
 
 

@@ -16,9 +16,12 @@ from torch import Tensor
 from gcaps.batching.batch import Batch
 from gcaps.nn.sparse import CSR, from_edge_index
 
+BASES = ("powers", "chebyshev", "cayley")
+"""How a polynomial in M is written: in powers M^k, Chebyshev polynomials T_k(M), or powers of M's Cayley transform."""
+
 
 class Filter(NamedTuple):
-    """A filter matrix M, ready to be applied."""
+    """A filter matrix M, ready to be applied, and the adjacency matrix A behind it."""
 
     diagonal: Tensor | None
     """[n, 1], or None where it is zero."""
@@ -26,6 +29,10 @@ class Filter(NamedTuple):
     """The rest of M."""
     off_t: CSR
     """The rest of Mᵀ."""
+    A: CSR
+    A_t: CSR
+    basis: str = "powers"
+    """One of :data:`BASES`."""
 
     def matmul(self, x: Tensor) -> Tensor:
         """M x for x [n, c]."""
@@ -34,6 +41,10 @@ class Filter(NamedTuple):
     def t_matmul(self, x: Tensor) -> Tensor:
         """Mᵀ x for x [n, c]."""
         return _plus_diagonal(self.off_t.matmul(x), self.diagonal, x)
+
+    def transposed_order(self) -> Tensor:
+        """[e] where each entry of Aᵀ, row by row, stands in A."""
+        return torch.argsort(self.A.col * len(self.A.rowptr) + self.A.rows(), stable=True)
 
     @property
     def requires_grad(self) -> bool:
@@ -45,6 +56,16 @@ def _plus_diagonal(product: Tensor, diagonal: Tensor | None, x: Tensor) -> Tenso
     return product if diagonal is None else torch.addcmul(product, diagonal, x)
 
 
+class Structure(NamedTuple):
+    """What a filter is made from."""
+
+    A: CSR
+    degree: Tensor
+    """[n] weighted degrees."""
+    graph: Tensor | None
+    """[n] the graph of each node; None where there is only one."""
+
+
 class Scaling(NamedTuple):
     """The vectors of M = diag(diagonal) + diag(left) A diag(right); None is zeros in ``diagonal``, ones elsewhere."""
 
@@ -53,6 +74,7 @@ class Scaling(NamedTuple):
     right: Tensor | None
     symmetric: bool = True
     """Whether M is symmetric where A is."""
+    basis: str = "powers"
 
 
 def _inverse(degree: Tensor) -> Tensor:
@@ -60,67 +82,96 @@ def _inverse(degree: Tensor) -> Tensor:
     return torch.where(degree > 0, 1 / degree.clamp_min(torch.finfo(degree.dtype).tiny), torch.zeros_like(degree))
 
 
-def _laplacian(degree: Tensor) -> Scaling:
+def _laplacian(of: Structure) -> Scaling:
     """L = D − A, the paper's own."""
-    return Scaling(degree, -torch.ones_like(degree), None)
+    return Scaling(of.degree, -torch.ones_like(of.degree), None)
 
 
-def _symmetric_laplacian(degree: Tensor) -> Scaling:
+def _symmetric_laplacian(of: Structure) -> Scaling:
     """I − D^−½ A D^−½, 0 on isolated nodes."""
-    root = _inverse(degree).sqrt()
-    return Scaling((degree > 0).to(degree.dtype), -root, root)
+    root = _inverse(of.degree).sqrt()
+    return Scaling((of.degree > 0).to(root.dtype), -root, root)
 
 
-def _random_walk_laplacian(degree: Tensor) -> Scaling:
+def _random_walk_laplacian(of: Structure) -> Scaling:
     """I − D⁻¹ A, 0 on isolated nodes."""
-    return Scaling((degree > 0).to(degree.dtype), -_inverse(degree), None, symmetric=False)
+    return Scaling((of.degree > 0).to(of.degree.dtype), -_inverse(of.degree), None, symmetric=False)
 
 
-def _adjacency(degree: Tensor) -> Scaling:
+def _adjacency(of: Structure) -> Scaling:
     """A: with W_0 for the node itself, a sum over the neighbors."""
     return Scaling(None, None, None)
 
 
-def _kipf(degree: Tensor) -> Scaling:
+def _kipf(of: Structure) -> Scaling:
     """(D+I)^−½ (A+I) (D+I)^−½, the self-looped symmetric adjacency of Kipf and Welling."""
-    root = (degree + 1).rsqrt()
+    root = (of.degree + 1).rsqrt()
     return Scaling(root * root, root, root)
 
 
-def _mean(degree: Tensor) -> Scaling:
+def _mean(of: Structure) -> Scaling:
     """(D+I)⁻¹ (A+I): the mean over the closed neighborhood with a_ii = 1 (Eqs. 3 and 4)."""
-    inverse = 1 / (degree + 1)
+    inverse = 1 / (of.degree + 1)
     return Scaling(inverse, inverse, None, symmetric=False)
 
 
-FILTERS: dict[str, Callable[[Tensor], Scaling]] = {
+def _chebyshev(of: Structure) -> Scaling:
+    """2 L / λ − I for Chebyshev polynomials, which need a spectrum within ±1 (Defferrard et al., 2016).
+
+    λ is a bound of the largest eigenvalue of L that no graph exceeds: the largest d_i + d_j over its edges (Anderson
+    and Morley), graph by graph, so that a graph's filter does not depend on what it is batched with.
+    """
+    degree, A = of.degree, of.A
+    rows = A.rows()
+    graph = torch.zeros_like(rows[:1]).expand(len(degree)) if of.graph is None else of.graph
+    count = int(graph.max()) + 1 if len(graph) else 0
+    bound = degree.new_zeros(count).scatter_reduce(0, graph[rows], degree[rows] + degree[A.col], "amax")
+    step = 2 * _inverse(bound)[graph]  # a graph without edges has L = 0, and M = −I
+    return Scaling(step * degree - 1, -step, None, basis="chebyshev")
+
+
+def _cayley(of: Structure) -> Scaling:
+    """The symmetric-normalised Laplacian, whose Cayley transform is then solved for (Levie et al., 2017)."""
+    return _symmetric_laplacian(of)._replace(basis="cayley")
+
+
+FILTERS: dict[str, Callable[[Structure], Scaling]] = {
     "laplacian": _laplacian,
     "symmetric": _symmetric_laplacian,
     "random_walk": _random_walk_laplacian,
     "adjacency": _adjacency,
     "kipf": _kipf,
     "mean": _mean,
+    "chebyshev": _chebyshev,
+    "cayley": _cayley,
 }
-"""Filters by name: from weighted degrees [n] to the vectors that make M out of A."""
+"""Filters by name: from a graph's structure to the vectors that make M out of A."""
+
+
+def orders(name: str, degree: int) -> int:
+    """How many weight matrices W_pk a filter of that degree has: K + 1, or 2K + 1 for complex Cayley powers."""
+    return 2 * degree + 1 if name == "cayley" else degree + 1
 
 
 def batch_filter(name: str, batch: Batch) -> Filter:
     """The filter ``name`` of a batch, whose A is symmetric."""
     A = CSR(batch.rowptr, batch.col, batch.weight)
-    return _filter(name, A, A, like=batch.x)
+    return _filter(name, A, A, batch.x, batch.index)
 
 
-def edge_filter(name: str, edge_index: Tensor, edge_weight: Tensor | None, x: Tensor) -> Filter:
+def edge_filter(
+    name: str, edge_index: Tensor, edge_weight: Tensor | None, x: Tensor, batch: Tensor | None = None
+) -> Filter:
     """The filter ``name`` of a graph given as PyG gives it; degrees count what arrives at a node."""
     A, A_t = from_edge_index(edge_index, None if edge_weight is None else edge_weight.to(x.dtype), x.size(0))
-    return _filter(name, A, A_t, like=x)
+    return _filter(name, A, A_t, x, batch)
 
 
-def _filter(name: str, A: CSR, A_t: CSR, like: Tensor) -> Filter:
-    diagonal, left, right, symmetric = FILTERS[name](A.row_sums(like))
+def _filter(name: str, A: CSR, A_t: CSR, like: Tensor, graph: Tensor | None) -> Filter:
+    diagonal, left, right, symmetric, basis = FILTERS[name](Structure(A, A.row_sums(like), graph))
     off = _scaled(A, left, right)
     off_t = off if symmetric and A_t is A else _scaled(A_t, right, left)
-    return Filter(None if diagonal is None else diagonal.unsqueeze(1), off, off_t)
+    return Filter(None if diagonal is None else diagonal.unsqueeze(1), off, off_t, A, A_t, basis)
 
 
 def _scaled(A: CSR, left: Tensor | None, right: Tensor | None) -> CSR:

@@ -1,17 +1,15 @@
-"""Capsule functions: which instantiation parameters a capsule keeps of its neighborhood.
-
-A capsule function turns node features F [n, c] into P matrices of the same shape; the layer filters and mixes each of
-them with weights of its own (Eq. 5). It is applied node by node, so equivariance under node order is the filter's.
-"""
+"""Raw moments: the paper's own capsule function."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from gcaps.nn.capsules.function import CapsuleFunction
+from gcaps.nn.filters import Filter
 
 
 def bounded(x: Tensor, bound: float | None) -> Tensor:
@@ -40,7 +38,7 @@ class _HigherPowers(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, capsule_size: int, bound: float | None) -> tuple[Tensor, ...]:
         # bounded(x) = x·r and its derivative is r³, r = (1 + (x/bound)²)^−½
-        r = None if bound is None else torch.rsqrt_(1 + x.square().mul_(bound**-2))
+        r = None if bound is None else torch.rsqrt_(1 + x.div(bound).square_())
         base = x if r is None else x * r
         powers = [base]
         for _ in range(capsule_size - 1):
@@ -60,5 +58,11 @@ class _HigherPowers(torch.autograd.Function):
         return total, None, None
 
 
-CAPSULES: dict[str, Callable[[Tensor, int, float | None], list[Tensor]]] = {"moments": moments}
-"""Capsule functions by name."""
+class Moments(CapsuleFunction):
+    """Y_p = F^⊙p, p = 1..P (Eq. 5): with the mean filter, the raw moments of the neighborhood (Eq. 4)."""
+
+    pointwise: ClassVar[bool] = True
+
+    def forward(self, x: Tensor, M: Filter) -> list[Tensor]:
+        """See :func:`moments`."""
+        return moments(x, self.capsule_size, self.bound)
