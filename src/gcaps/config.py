@@ -44,10 +44,13 @@ class NetworkConfig(_Section):
     bound: float | None = Field(
         3.0, gt=0, description="powers are taken of values softly bounded to ±bound; none: Eq. 5 to the letter"
     )
+    readout: Literal["covariance", "mean", "sum", "max_sort"] = Field(
+        "covariance", description="graph vector: mean and covariance of the nodes; mean, sum or max-sort for comparison"
+    )
     rank: int | None = Field(32, ge=1, description="columns Z is projected to before its covariance; none: all columns")
-    reduce: Literal["mean", "sum"] = Field("mean", description="readout by means or by sums")
+    reduce: Literal["mean", "sum"] = Field("mean", description="covariance readout by means or by sums")
     root: bool = Field(True, description="signed square root of the covariance")
-    count: bool = Field(True, description="log of the node count beside mean and covariance")
+    count: bool = Field(True, description="log of the node count beside the graph vector")
     fc: int = Field(64, ge=1, le=65536, description="width of the two fully connected layers")
     dropout: float = Field(0.5, ge=0, lt=1, description="dropout before each fully connected layer")
 

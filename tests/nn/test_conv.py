@@ -25,8 +25,8 @@ def test_eq5_matches_dense_oracle(name, capsule_size, degree, bound):
         W, b = conv.weight.detach().numpy(), conv.bias.detach().numpy().reshape(capsule_size, 4)
         for number in range(len(graphs)):
             nodes = slice(graphs.node_ptr[number], graphs.node_ptr[number + 1])
-            M = dense.filter_matrix(name, dense.adjacency(graphs[number]))
-            expected = dense.equation_5(x[nodes], M, W, b, bound)
+            bases = dense.basis_matrices(name, dense.adjacency(graphs[number]), degree)
+            expected = dense.equation_5(x[nodes], bases, W, b, bound)
             worst = max(worst, np.abs(found[nodes] - expected).max() / max(1.0, np.abs(expected).max()))
     assert worst <= 1e-10
 

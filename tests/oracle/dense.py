@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 
 
@@ -32,16 +34,80 @@ def filter_matrix(name: str, A: np.ndarray) -> np.ndarray:
     }[name]
 
 
-def equation_5(X: np.ndarray, M: np.ndarray, W: np.ndarray, b: np.ndarray, bound: float | None = None) -> np.ndarray:
-    """[n, h, P]: σ(Σ_k M^k X^p W_pk + b_p), powers of M and of X written out; W is [P, c, K+1, h], b [P, h]."""
+def basis_matrices(name: str, A: np.ndarray, degree: int) -> list[np.ndarray]:
+    """B_0(M), B_1(M), …: powers, Chebyshev polynomials by their recurrence, or Re and Im of Cayley powers."""
+    n = len(A)
+    identity = np.eye(n)
+    if name == "chebyshev":
+        d = A.sum(axis=1)
+        bound = max((d[i] + d[j] for i in range(n) for j in range(n) if A[i, j] > 0), default=np.inf)
+        M = 2 * (np.diag(d) - A) / bound - identity
+        T = [identity, M]
+        while len(T) <= degree:
+            T.append(2 * M @ T[-1] - T[-2])
+        return T[: degree + 1]
+    if name == "cayley":
+        L = filter_matrix("symmetric", A)
+        C = (L - 1j * identity) @ np.linalg.inv(L + 1j * identity)
+        powers = [np.linalg.matrix_power(C, k) for k in range(1, degree + 1)]
+        return [identity] + [part for power in powers for part in (power.real, power.imag)]
+    M = filter_matrix(name, A)
+    return [np.linalg.matrix_power(M, k) for k in range(degree + 1)]
+
+
+def capsule_statistics(name: str, X: np.ndarray, A: np.ndarray, P: int, **parameters) -> np.ndarray:
+    """[P, n, c] of each closed neighborhood, value by value."""
+    n, c = X.shape
+    out = np.zeros((P, n, c))
+    for i in range(n):
+        members = [i] + [k for k in range(n) if A[i, k] > 0]
+        weights = np.array([1.0 if k == i else A[i, k] for k in members])
+        for channel in range(c):
+            values = X[members, channel]
+            for p in range(1, P + 1):
+                if name == "central":
+                    value = central_moment(values, weights, p)
+                elif name == "polynomial":
+                    products = [np.prod(some) for some in combinations(values, p)]
+                    value = sum(products) / len(products) if products else 0.0
+                else:
+                    centre, width = parameters["center"][p - 1, channel], parameters["width"][p - 1, channel]
+                    value = (weights * np.exp(-0.5 * ((values - centre) / width) ** 2)).sum() / weights.sum()
+                out[p - 1, i, channel] = value
+    return out
+
+
+def central_moment(values: np.ndarray, weights: np.ndarray, p: int) -> float:
+    mean = (weights * values).sum() / weights.sum()
+    variance = (weights * (values - mean) ** 2).sum() / weights.sum()
+    if p == 1:
+        return mean
+    if p == 2:
+        return variance
+    guard = 1e-6 * (weights * values**2).sum() / weights.sum() + 1e-20
+    return (weights * ((values - mean) / np.sqrt(variance + guard)) ** p).sum() / weights.sum()
+
+
+def equation_5(X: np.ndarray, bases: list[np.ndarray], W: np.ndarray, b: np.ndarray, bound: float | None = None):
+    """[n, h, P]: σ(Σ_k B_k(M) X^p W_pk + b_p), all matrices written out; W is [P, c, orders, h], b [P, h]."""
     P, _, orders, h = W.shape
     out = np.zeros((len(X), h, P))
     for p in range(1, P + 1):
         base = X if bound is None or p == 1 else X / np.sqrt(1 + (X / bound) ** 2)
-        total = np.zeros((len(X), h))
-        for k in range(orders):
-            total += np.linalg.matrix_power(M, k) @ base**p @ W[p - 1, :, k]
+        total = sum(bases[k] @ base**p @ W[p - 1, :, k] for k in range(orders))
         out[:, :, p - 1] = np.maximum(total + b[p - 1], 0)
+    return out
+
+
+def statistic_layer(X: np.ndarray, S: np.ndarray, bases: list[np.ndarray], W: np.ndarray, b: np.ndarray):
+    """[n, h, P]: σ(X W_p0 + Σ_{k≥1} B_{k−1}(M) S_p W_pk + b_p)."""
+    P, _, orders, h = W.shape
+    out = np.zeros((len(X), h, P))
+    for p in range(P):
+        total = X @ W[p, :, 0] + sum(
+            (bases[k - 1] @ S[p] @ W[p, :, k] for k in range(1, orders)), np.zeros((len(X), h))
+        )
+        out[:, :, p] = np.maximum(total + b[p], 0)
     return out
 
 

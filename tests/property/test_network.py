@@ -56,6 +56,13 @@ def test_batch_equals_singles(dtype, atol, weighted):
         {"root": False},
         {"capsule_size": 4, "degree": 2, "bound": None},
         {"degree": 0},
+        {"readout": "mean"},
+        {"readout": "sum", "count": False},
+        {"readout": "max_sort"},
+        {"capsule": "central"},
+        {"capsule": "polynomial", "capsule_size": 3},
+        {"capsule": "density"},
+        {"capsule": "routing", "capsule_size": 3},
     ],
 )
 def test_invariance_holds_for_every_setting(settings):

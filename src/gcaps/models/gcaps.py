@@ -12,7 +12,9 @@ from gcaps.config import NetworkConfig
 from gcaps.errors import MemoryLimitError
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
 from gcaps.nn.filters import batch_filter
+from gcaps.nn.pooling import MeanPool, WithCount
 from gcaps.nn.readout import MeanCovariance
+from gcaps.nn.sortpool import MaxSortPool
 
 
 class GCAPS(nn.Module):
@@ -52,13 +54,11 @@ class GCAPS(nn.Module):
             )
             self.convs.append(conv)
             width = conv.width
-        self.readout = MeanCovariance(
-            config.layers * width, config.rank, reduce=config.reduce, root=config.root, count=config.count
-        )
+        self.readout, length = make_readout(config.layers * width, config)
         self.head = nn.Sequential(
-            nn.BatchNorm1d(self.readout.out_channels),
+            nn.BatchNorm1d(length),
             nn.Dropout(config.dropout),
-            nn.Linear(self.readout.out_channels, config.fc),
+            nn.Linear(length, config.fc),
             nn.BatchNorm1d(config.fc),
             nn.ReLU(),
             nn.Dropout(config.dropout),
@@ -84,11 +84,27 @@ class GCAPS(nn.Module):
         return logits
 
 
+SORTED_NODES = 16
+"""Nodes that the max-sort readout keeps."""
+
+
+def make_readout(width: int, config: NetworkConfig) -> tuple[nn.Module, int]:
+    """The configured readout of Z [n, width], and the length of its vector."""
+    if config.readout == "covariance":
+        covariance = MeanCovariance(width, config.rank, reduce=config.reduce, root=config.root, count=config.count)
+        return covariance, covariance.out_channels
+    pool: nn.Module = MaxSortPool(SORTED_NODES) if config.readout == "max_sort" else MeanPool(config.readout == "sum")
+    length = width * SORTED_NODES if config.readout == "max_sort" else width
+    return (WithCount(pool), length + 1) if config.count else (pool, length)
+
+
 def require_memory(config: NetworkConfig) -> None:
     """Refuse a network whose training would not fit: parameters, gradients and Adam's two moments, in float32.
 
     The readout's vector and the fully connected layer on it are all that can grow beyond bounds.
     """
+    if config.readout != "covariance":
+        return
     stacked = config.layers * config.hidden * (1 if config.capsule == "routing" else config.capsule_size)
     needed = 4 * 4 * MeanCovariance.length(stacked, config.rank, config.count) * (config.fc + 3)
     installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -123,7 +123,7 @@ def _chebyshev(of: Structure) -> Scaling:
     """
     degree, A = of.degree, of.A
     rows = A.rows()
-    graph = torch.zeros_like(rows[:1]).expand(len(degree)) if of.graph is None else of.graph
+    graph = rows.new_zeros(len(degree)) if of.graph is None else of.graph
     count = int(graph.max()) + 1 if len(graph) else 0
     bound = degree.new_zeros(count).scatter_reduce(0, graph[rows], degree[rows] + degree[A.col], "amax")
     step = 2 * _inverse(bound)[graph]  # a graph without edges has L = 0, and M = −I

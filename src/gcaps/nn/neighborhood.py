@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from gcaps.nn.filters import Filter
 from gcaps.nn.sparse import CSR
+from gcaps.nn.tracing import tracing
 
 
 class _Apply(torch.autograd.Function):
@@ -28,7 +29,7 @@ class _Apply(torch.autograd.Function):
 
 def neighbor_sum(x: Tensor, M: Filter) -> Tensor:
     """A x: the weighted sum over each node's neighbors, x [n, c]."""
-    if M.A.value is not None and M.A.value.requires_grad:
+    if tracing() or (M.A.value is not None and M.A.value.requires_grad):
         return M.A.matmul(x)
     out: Tensor = _Apply.apply(x, M.A, M.A_t)  # type: ignore[no-untyped-call]
     return out
@@ -36,7 +37,7 @@ def neighbor_sum(x: Tensor, M: Filter) -> Tensor:
 
 def filter_product(x: Tensor, M: Filter) -> Tensor:
     """M x, x [n, c]."""
-    if M.requires_grad:
+    if M.requires_grad or tracing():
         return M.matmul(x)
     out: Tensor = _Apply.apply(x, M.off, M.off_t)  # type: ignore[no-untyped-call]
     return out if M.diagonal is None else torch.addcmul(out, M.diagonal, x)
@@ -93,17 +94,23 @@ class _RowSum(torch.autograd.Function):
 
 def from_neighbors(x: Tensor, M: Filter) -> Tensor:
     """[e, c] for each entry (i, k) of A the row x_k."""
+    if tracing():
+        return x[M.A.col]
     out: Tensor = _Gather.apply(x, M)  # type: ignore[no-untyped-call]
     return out
 
 
 def to_edges(x: Tensor, M: Filter) -> Tensor:
     """[e, c] for each entry (i, k) of A the row x_i."""
+    if tracing():
+        return x[M.A.rows()]
     out: Tensor = _Spread.apply(x, M.A)  # type: ignore[no-untyped-call]
     return out
 
 
 def row_sum(values: Tensor, M: Filter) -> Tensor:
     """[n, c] the sum of values [e, c] over the entries of each row of A."""
+    if tracing():
+        return values.new_zeros(len(M.A.rowptr) - 1, values.size(1)).index_add(0, M.A.rows(), values)
     out: Tensor = _RowSum.apply(values, M.A)  # type: ignore[no-untyped-call]
     return out

@@ -8,22 +8,27 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from gcaps.nn.sparse import CSR
+from gcaps.nn.sparse import CSR, pointer
+from gcaps.nn.tracing import tracing
 
 
-def segments(index: Tensor | None, ptr: Tensor | None, num_nodes: int) -> tuple[Tensor, Tensor]:
+def segments(
+    index: Tensor | None, ptr: Tensor | None, num_nodes: int, dim_size: int | None = None
+) -> tuple[Tensor, Tensor]:
     """(index [n], ptr [B+1]) from either of the two, or from neither: then all nodes are one graph's.
 
-    ``index`` must be ascending, as in every PyG batch.
+    ``index`` must be ascending, as in every PyG batch; ``dim_size`` is B at least.
     """
     if index is None and ptr is None:
-        ptr = torch.tensor([0, num_nodes])
+        ptr = num_nodes * torch.arange(2)
     if ptr is None:
         assert index is not None
-        if len(index) and bool((index[1:] < index[:-1]).any()):
-            raise ValueError("index must be ascending: nodes of a graph stand next to each other")
-        count = torch.bincount(index) if len(index) else index.new_zeros(0)
-        ptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
+        if tracing():  # the sums that are recorded take rows in any order
+            ptr = pointer(index, num_segments(index) if dim_size is None else dim_size)
+        else:
+            if bool((index[1:] < index[:-1]).any()):
+                raise ValueError("index must be ascending: nodes of a graph stand next to each other")
+            ptr = pointer(index, dim_size or 0)
     if index is None:
         index = torch.repeat_interleave(
             torch.arange(len(ptr) - 1, device=ptr.device), ptr.diff(), output_size=num_nodes
@@ -31,8 +36,16 @@ def segments(index: Tensor | None, ptr: Tensor | None, num_nodes: int) -> tuple[
     return index, ptr
 
 
+def num_segments(index: Tensor) -> int:
+    """How many sets ``index`` names, as a number that is not known before a recorded program runs."""
+    return int(index.max().item()) + 1 if not tracing() else index.max().item() + 1
+
+
 def segment_mean(x: Tensor, index: Tensor, ptr: Tensor) -> Tensor:
     """[B, c] the mean of each graph's rows of x [n, c]; 0 for a graph without nodes."""
+    if tracing():
+        size = ptr.diff().clamp_min(1).unsqueeze(1)
+        return x.new_zeros(len(size), x.size(1)).index_add(0, index, x) / size
     mean: Tensor = _SegmentMean.apply(x, index, ptr)  # type: ignore[no-untyped-call]
     return mean
 
@@ -54,8 +67,14 @@ def segment_covariance(x: Tensor, mean: Tensor, index: Tensor, ptr: Tensor) -> T
     """[B, c, c] C = (1/N)(Z − μ)ᵀ(Z − μ) of each graph's rows Z of x, given their mean (Eq. 8).
 
     No loop over graphs: all are padded with zero rows, which add nothing, to the largest and share one batched product;
-    where that would waste much, graphs whose sizes round up to the same power of two share one.
+    where that would waste much, graphs whose sizes round up to the same power of two share one. A recorded program knows
+    no largest graph, so it adds up n outer products instead, [n, c, c] unless the compiler fuses them: set a rank.
     """
+    if tracing():
+        centred = x - mean[index]
+        size = ptr.diff().clamp_min(1).to(x.dtype)[:, None, None]
+        outer = centred.unsqueeze(2) * centred.unsqueeze(1)
+        return x.new_zeros(len(size), x.size(1), x.size(1)).index_add(0, index, outer) / size
     covariance: Tensor = _SegmentCovariance.apply(x, mean, index, ptr)  # type: ignore[no-untyped-call]
     return covariance
 
@@ -208,7 +227,7 @@ class MeanCovariance(nn.Module):
         """[μ, triu C] of each graph; the signature of PyG's ``Aggregation``."""
         if dim not in (-2, 0) or x.dim() != 2:
             raise ValueError("MeanCovariance aggregates the rows of a matrix [n, D]")
-        index, ptr = segments(index, ptr, x.size(0))
+        index, ptr = segments(index, ptr, x.size(0), dim_size)
         if dim_size is not None and dim_size > len(ptr) - 1:
             ptr = torch.cat([ptr, ptr[-1:].expand(dim_size - len(ptr) + 1)])
         mean = segment_mean(x, index, ptr)

@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from gcaps.nn.tracing import tracing
+
 
 class CSR(NamedTuple):
     """A sparse n × n matrix in compressed rows."""
@@ -18,6 +20,8 @@ class CSR(NamedTuple):
     """[e]"""
     value: Tensor | None
     """[e], or None where every entry is one."""
+    loops: bool = False
+    """Whether self-loops stand in it, with weight zero; see :func:`from_edge_index`."""
 
     def matmul(self, x: Tensor) -> Tensor:
         """The product with x [n, c]."""
@@ -28,7 +32,7 @@ class CSR(NamedTuple):
             x,
             self.rowptr,
             mode="sum",
-            per_sample_weights=self.value,
+            per_sample_weights=None if self.value is None else self.value.to(x.dtype),
             include_last_offset=True,
         )
 
@@ -42,24 +46,39 @@ class CSR(NamedTuple):
         if self.value is None:
             return self.rowptr.diff().to(like.dtype)
         return torch.zeros(len(self.rowptr) - 1, dtype=like.dtype, device=like.device).index_add(
-            0, self.rows(), self.value
+            0, self.rows(), self.value.to(like.dtype)
         )
 
 
 def from_edge_index(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> tuple[CSR, CSR]:
     """The matrix A with A[target, source] = weight (PyG's flow from source to target), and its transpose.
 
-    Arcs may come in any order; of an arc that stands twice the weights add up, as in PyG; self-loops are left out.
+    Arcs may come in any order; of an arc that stands twice the weights add up, as in PyG; self-loops are left out. A
+    recorded program cannot leave out what it has not seen yet: there they stay, with weight zero.
     """
     source, target = edge_index
     keep = source != target
-    source, target = source[keep], target[keep]
-    weight = None if edge_weight is None else edge_weight[keep]
-    return _compressed(target, source, weight, num_nodes), _compressed(source, target, weight, num_nodes)
+    loops = tracing()
+    if loops:
+        edge_weight = keep.to(torch.get_default_dtype()) if edge_weight is None else edge_weight * keep
+    else:
+        source, target = source[keep], target[keep]
+        edge_weight = None if edge_weight is None else edge_weight[keep]
+    return (
+        _compressed(target, source, edge_weight, num_nodes, loops),
+        _compressed(source, target, edge_weight, num_nodes, loops),
+    )
 
 
-def _compressed(row: Tensor, col: Tensor, weight: Tensor | None, num_nodes: int) -> CSR:
+def _compressed(row: Tensor, col: Tensor, weight: Tensor | None, num_nodes: int, loops: bool) -> CSR:
     order = torch.argsort(row * num_nodes + col, stable=True)
-    count = torch.bincount(row, minlength=num_nodes)
-    rowptr = torch.cat([count.new_zeros(1), count.cumsum(0)])
-    return CSR(rowptr, col[order], None if weight is None else weight[order])
+    return CSR(pointer(row, num_nodes), col[order], None if weight is None else weight[order], loops)
+
+
+def pointer(index: Tensor, size: int) -> Tensor:
+    """[size+1] where each of the numbers 0 … size−1 begins in the sorted index."""
+    if tracing():  # bincount's result is as long as its input's values say
+        count = index.new_zeros(size).scatter_add(0, index, torch.ones_like(index))
+    else:
+        count = torch.bincount(index, minlength=size)
+    return torch.cat([count.new_zeros(1), count.cumsum(0)])

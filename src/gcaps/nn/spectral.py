@@ -12,6 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from gcaps.nn.filters import Filter
 from gcaps.nn.neighborhood import filter_product
+from gcaps.nn.tracing import tracing
 
 ZOOM = 1.0
 """h of the Cayley transform (h M − i)(h M + i)⁻¹: how far it spreads the low end of the spectrum."""
@@ -35,7 +36,7 @@ def filter_polynomial(parts: Sequence[Tensor], weight: Tensor, M: Filter) -> Ten
     """
     if M.basis == "cayley":
         return _cayley(_mixed(parts, weight), M)
-    if M.requires_grad:
+    if M.requires_grad or tracing():
         return _clenshaw(_mixed(parts, weight), M)
     out: Tensor = _FilterPolynomial.apply(M, weight, *parts)  # type: ignore[no-untyped-call]
     return out
@@ -130,7 +131,7 @@ class _Solve(torch.autograd.Function):
 
 
 def _solve(x: Tensor, M: Filter) -> Tensor:
-    if M.requires_grad:
+    if M.requires_grad or tracing():
         return _chebyshev_iteration(x, M)
     out: Tensor = _Solve.apply(x, M)  # type: ignore[no-untyped-call]
     return out

@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 
 from gcaps.nn.capsules.function import CapsuleFunction
 from gcaps.nn.filters import Filter
+from gcaps.nn.tracing import tracing
 
 
 def bounded(x: Tensor, bound: float | None) -> Tensor:
@@ -28,8 +29,18 @@ def moments(x: Tensor, capsule_size: int, bound: float | None = None) -> list[Te
     """
     if capsule_size == 1:
         return [x]
+    if tracing():
+        return [x, *_powers(bounded(x, bound), capsule_size)[1:]]
     powers: tuple[Tensor, ...] = _HigherPowers.apply(x, capsule_size, bound)  # type: ignore[no-untyped-call]
     return [x, *powers]
+
+
+def _powers(base: Tensor, highest: int) -> list[Tensor]:
+    """Powers 1..highest."""
+    powers = [base]
+    for _ in range(highest - 1):
+        powers.append(powers[-1] * base)
+    return powers
 
 
 class _HigherPowers(torch.autograd.Function):
@@ -40,9 +51,7 @@ class _HigherPowers(torch.autograd.Function):
         # bounded(x) = x·r and its derivative is r³, r = (1 + (x/bound)²)^−½
         r = None if bound is None else torch.rsqrt_(1 + x.div(bound).square_())
         base = x if r is None else x * r
-        powers = [base]
-        for _ in range(capsule_size - 1):
-            powers.append(powers[-1] * base)
+        powers = _powers(base, capsule_size)
         ctx.r, ctx.count = r, capsule_size - 1
         ctx.save_for_backward(*powers[:-1])
         return tuple(powers[1:])

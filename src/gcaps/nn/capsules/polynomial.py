@@ -48,7 +48,7 @@ def symmetric_means(values: Tensor, ptr: Tensor, capsule_size: int) -> Tensor:
 
 def _products(values: Tensor, start: Tensor, count: Tensor, chunk: int, capsule_size: int) -> Tensor:
     """[P, q, c] of q chunks, factor by factor."""
-    order = torch.arange(1, capsule_size + 1, device=values.device)[:, None]
+    order = torch.arange(1, capsule_size + 1, device=values.device, dtype=torch.float64)[:, None]
     E = values.new_zeros(capsule_size, len(start), values.size(1))
     one = values.new_ones(1, len(start), values.size(1))
     last = len(values) - 1
