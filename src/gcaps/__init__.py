@@ -28,7 +28,7 @@ _HOMES = {
     "load": "gcaps.data.catalog",
     "load_model": "gcaps.estimator",
 }
-_PACKAGES = ("batching", "data", "evaluation", "features", "models", "nn", "pyg", "report", "testing", "training")
+_PACKAGES = ("batching", "data", "evaluation", "features", "models", "nn", "pyg", "report", "testing", "theory", "training")
 
 __all__ = [*_HOMES, *_PACKAGES, "__version__"]
 

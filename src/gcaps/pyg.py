@@ -18,13 +18,14 @@ from gcaps.data.graphset import GraphSet
 from gcaps.data.pyg import from_pyg, to_pyg
 from gcaps.errors import GcapsError
 from gcaps.features.fgsd import FGSD
-from gcaps.nn.readout import MeanCovariance
+from gcaps.nn.readout import MeanCovariance, num_segments
+from gcaps.nn.tracing import tracing
 
 __all__ = ["AddFGSD", "MeanCovarianceAggregation", "from_pyg", "to_pyg"]
 
 
 class MeanCovarianceAggregation(Aggregation):  # type: ignore[misc]  # torch_geometric is not typed
-    r"""Mean and covariance of the rows of each set (Eq. 8), as PyG's ``Aggregation``.
+    r"""Mean and covariance of the rows of each set (Eq. 7), as PyG's ``Aggregation``.
 
     .. math::
         f = [\mu, \mathrm{triu}(\mathbf{C})], \qquad
@@ -66,6 +67,21 @@ class MeanCovarianceAggregation(Aggregation):  # type: ignore[misc]  # torch_geo
         """A fresh projection, where there is one."""
         self.readout.reset_parameters()
 
+    def __call__(
+        self,
+        x: Tensor,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        dim_size: int | None = None,
+        dim: int = -2,
+        **options: Any,
+    ) -> Tensor:
+        """See :meth:`forward`."""
+        if tracing() and index is not None and ptr is None and dim_size is None:
+            dim_size = num_segments(index)  # PyG would read it as a plain integer, which cannot be exported
+        out: Tensor = super().__call__(x, index, ptr, dim_size, dim, **options)
+        return out
+
     def forward(
         self,
         x: Tensor,
@@ -77,12 +93,12 @@ class MeanCovarianceAggregation(Aggregation):  # type: ignore[misc]  # torch_geo
     ) -> Tensor:
         """[μ, triu C] of each set."""
         self.assert_two_dimensional_input(x, dim)
-        if ptr is None and index is not None and bool((index[1:] < index[:-1]).any()):
+        if not tracing() and ptr is None and index is not None and bool((index[1:] < index[:-1]).any()):
             index, order = torch.sort(index, stable=True)
             x = x[order]
         out: Tensor = self.readout(x, index, ptr, dim_size)
-        if dim_size is not None and len(out) > dim_size:
-            raise ValueError(f"dim_size is {dim_size}, but index names {len(out)} sets")
+        if dim_size is not None and out.size(0) > dim_size:
+            raise ValueError(f"dim_size is {dim_size}, but index names {out.size(0)} sets")
         return out
 
     def __repr__(self) -> str:
@@ -90,7 +106,7 @@ class MeanCovarianceAggregation(Aggregation):  # type: ignore[misc]  # torch_geo
 
 
 class AddFGSD(BaseTransform):  # type: ignore[misc]  # torch_geometric is not typed
-    """Adds each node's histogram of harmonic distances (Eq. 10) as node features.
+    """Adds each node's histogram of harmonic distances (Eq. 9) as node features.
 
     The bins are those of the training graphs, so the transform is fitted before it is used::
 

@@ -9,7 +9,7 @@ from tests.oracle import dense
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_eq10_harmonic_distances_match_dense_oracle(weighted):
+def test_eq9_harmonic_distances_match_dense_oracle(weighted):
     graphs = hostile_graphs(32, seed=2, weighted=weighted, largest=8)
     for graph in graphs:
         A = dense.adjacency(graph)

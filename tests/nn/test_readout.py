@@ -8,7 +8,7 @@ from tests.conftest import whole_batch
 from tests.oracle import dense
 
 
-def test_eq8_mean_and_covariance_match_dense_oracle(hostile):
+def test_eq7_mean_and_covariance_match_dense_oracle(hostile):
     z = np.random.default_rng(0).standard_normal((hostile.num_nodes, 5)) * 10
     batch = whole_batch(hostile, z)
     found = MeanCovariance(5, count=True)(batch.x, batch.index, batch.ptr).numpy()

@@ -12,7 +12,7 @@ from gcaps.features.resistance import component_distances
 
 
 class FGSD:
-    """Histograms of {S(x, y) : y ≠ x} for every node x (Eq. 10), S the harmonic distance.
+    """Histograms of {S(x, y) : y ≠ x} for every node x (Eq. 9), S the harmonic distance.
 
     Uniform bins from 0 to the largest distance in the graphs given to :meth:`fit`; beyond it one overflow bin, and one
     bin for the nodes of other components, which S does not reach. Nothing of the graphs given to :meth:`transform`

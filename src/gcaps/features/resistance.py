@@ -1,4 +1,4 @@
-"""Harmonic distances (effective resistances) between the nodes of a graph (Eq. 10)."""
+"""Harmonic distances (effective resistances) between the nodes of a graph (Eq. 9)."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def component_distances(graphs: GraphSet) -> Iterator[Components]:
 
 
 def harmonic_distances(A: Array | sparray | spmatrix) -> Floats:
-    """S [N, N] of one graph from its symmetric weighted adjacency matrix; ∞ between components (Eq. 10, 1/λ).
+    """S [N, N] of one graph from its symmetric weighted adjacency matrix; ∞ between components (Eq. 9, 1/λ).
 
     Self-loops carry no current and are ignored.
     """

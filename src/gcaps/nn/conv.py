@@ -35,8 +35,10 @@ class GraphCapsuleConv(nn.Module):
         capsule_size: P, how many instantiation parameters a capsule keeps.
         degree: K, the highest power of the filter: how many hops one layer sees (Theorem 1).
         capsule: the capsule function, a name in :data:`gcaps.nn.CAPSULES`.
-        filter: the filter matrix, a name in :data:`gcaps.nn.FILTERS`.
-        bound: keeps powers in range, see :func:`gcaps.nn.bounded`; None is Eq. 5 to the letter.
+        filter: the filter matrix, a name in :data:`gcaps.nn.FILTERS`; with ``degree`` 1 it matters to ``moments`` and
+            ``routing`` only, since a neighborhood statistic is one hop wide already.
+        bound: keeps powers in range, see :func:`gcaps.nn.bounded`; None is Eq. 5 to the letter, and overflows float32
+            where raw powers meet dense graphs (the fourth under a squared Laplacian on COLLAB, for example).
         normalize: batch normalisation of the flattened output before σ.
         activation: σ: ``"relu"``, ``"tanh"``, ``"elu"`` or None.
         bias: whether to add b_p.

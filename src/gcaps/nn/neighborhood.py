@@ -54,7 +54,7 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, M: Filter) -> Tensor:
         ctx.M = M
-        return x[M.A.col]
+        return x.index_select(0, M.A.col)
 
     @staticmethod
     @once_differentiable
@@ -69,7 +69,7 @@ class _Spread(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, A: CSR) -> Tensor:
         ctx.A = A
-        return x[A.rows()]
+        return x.index_select(0, A.rows())
 
     @staticmethod
     @once_differentiable
@@ -89,13 +89,13 @@ class _RowSum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return grad[ctx.A.rows()], None
+        return grad.index_select(0, ctx.A.rows()), None
 
 
 def from_neighbors(x: Tensor, M: Filter) -> Tensor:
     """[e, c] for each entry (i, k) of A the row x_k."""
     if tracing():
-        return x[M.A.col]
+        return x.index_select(0, M.A.col)
     out: Tensor = _Gather.apply(x, M)  # type: ignore[no-untyped-call]
     return out
 
@@ -103,7 +103,7 @@ def from_neighbors(x: Tensor, M: Filter) -> Tensor:
 def to_edges(x: Tensor, M: Filter) -> Tensor:
     """[e, c] for each entry (i, k) of A the row x_i."""
     if tracing():
-        return x[M.A.rows()]
+        return x.index_select(0, M.A.rows())
     out: Tensor = _Spread.apply(x, M.A)  # type: ignore[no-untyped-call]
     return out
 
@@ -111,6 +111,6 @@ def to_edges(x: Tensor, M: Filter) -> Tensor:
 def row_sum(values: Tensor, M: Filter) -> Tensor:
     """[n, c] the sum of values [e, c] over the entries of each row of A."""
     if tracing():
-        return values.new_zeros(len(M.A.rowptr) - 1, values.size(1)).index_add(0, M.A.rows(), values)
+        return values.new_zeros(M.A.rowptr.size(0) - 1, values.size(1)).index_add(0, M.A.rows(), values)
     out: Tensor = _RowSum.apply(values, M.A)  # type: ignore[no-untyped-call]
     return out

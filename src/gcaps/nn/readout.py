@@ -1,4 +1,4 @@
-"""Permutation-invariant readouts: [M, C(·)], mean and covariance of a graph's nodes (Eq. 8)."""
+"""Permutation-invariant readouts: [M, C(·)], mean and covariance of a graph's nodes (Eq. 7)."""
 
 from __future__ import annotations
 
@@ -29,23 +29,26 @@ def segments(
             if bool((index[1:] < index[:-1]).any()):
                 raise ValueError("index must be ascending: nodes of a graph stand next to each other")
             ptr = pointer(index, dim_size or 0)
+    elif dim_size is not None and dim_size > ptr.size(0) - 1:
+        ptr = torch.cat([ptr, ptr[-1:].expand(dim_size - ptr.size(0) + 1)])
     if index is None:
         index = torch.repeat_interleave(
-            torch.arange(len(ptr) - 1, device=ptr.device), ptr.diff(), output_size=num_nodes
+            torch.arange(ptr.size(0) - 1, device=ptr.device), ptr.diff(), output_size=num_nodes
         )
     return index, ptr
 
 
 def num_segments(index: Tensor) -> int:
-    """How many sets ``index`` names, as a number that is not known before a recorded program runs."""
-    return int(index.max().item()) + 1 if not tracing() else index.max().item() + 1
+    """How many graphs ``index`` names; in a recorded program, a number that each run finds for itself."""
+    last: int = index.max().item()  # type: ignore[assignment]  # int() would fix the number while recording
+    return last + 1
 
 
 def segment_mean(x: Tensor, index: Tensor, ptr: Tensor) -> Tensor:
     """[B, c] the mean of each graph's rows of x [n, c]; 0 for a graph without nodes."""
     if tracing():
         size = ptr.diff().clamp_min(1).unsqueeze(1)
-        return x.new_zeros(len(size), x.size(1)).index_add(0, index, x) / size
+        return x.new_zeros(size.size(0), x.size(1)).index_add(0, index, x) / size
     mean: Tensor = _SegmentMean.apply(x, index, ptr)  # type: ignore[no-untyped-call]
     return mean
 
@@ -60,21 +63,21 @@ class _SegmentMean(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return (grad / ctx.size)[ctx.index], None, None
+        return (grad / ctx.size).index_select(0, ctx.index), None, None
 
 
 def segment_covariance(x: Tensor, mean: Tensor, index: Tensor, ptr: Tensor) -> Tensor:
-    """[B, c, c] C = (1/N)(Z − μ)ᵀ(Z − μ) of each graph's rows Z of x, given their mean (Eq. 8).
+    """[B, c, c] C = (1/N)(Z − μ)ᵀ(Z − μ) of each graph's rows Z of x, given their mean (Eq. 7).
 
     No loop over graphs: all are padded with zero rows, which add nothing, to the largest and share one batched product;
     where that would waste much, graphs whose sizes round up to the same power of two share one. A recorded program knows
     no largest graph, so it adds up n outer products instead, [n, c, c] unless the compiler fuses them: set a rank.
     """
     if tracing():
-        centred = x - mean[index]
+        centred = x - mean.index_select(0, index)
         size = ptr.diff().clamp_min(1).to(x.dtype)[:, None, None]
         outer = centred.unsqueeze(2) * centred.unsqueeze(1)
-        return x.new_zeros(len(size), x.size(1), x.size(1)).index_add(0, index, outer) / size
+        return x.new_zeros(size.size(0), x.size(1), x.size(1)).index_add(0, index, outer) / size
     covariance: Tensor = _SegmentCovariance.apply(x, mean, index, ptr)  # type: ignore[no-untyped-call]
     return covariance
 
@@ -120,7 +123,7 @@ class _SegmentCovariance(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, mean: Tensor, index: Tensor, ptr: Tensor) -> Tensor:
-        centred = x - mean[index]
+        centred = x - mean.index_select(0, index)
         size = ptr.diff().clamp_min(1).to(x.dtype)[:, None, None]
         out = x.new_zeros(len(ptr) - 1, x.size(1), x.size(1))
         ctx.blocks, ctx.size = _blocks(index, ptr, x.size(1)), size
@@ -138,7 +141,7 @@ class _SegmentCovariance(torch.autograd.Function):
         out = torch.empty_like(centred)
         for block in ctx.blocks:
             product = torch.bmm(_padded(centred, block), both[block.graphs])
-            out[block.rows] = product.flatten(0, 1)[block.place]
+            out[block.rows] = product.flatten(0, 1).index_select(0, block.place)
         return out, None, None, None
 
 
@@ -164,7 +167,7 @@ def signed_root(x: Tensor) -> Tensor:
 
 
 class MeanCovariance(nn.Module):
-    r"""Mean and covariance of a graph's node features (Eq. 8), a vector that does not depend on node order.
+    r"""Mean and covariance of a graph's node features (Eq. 7), a vector that does not depend on node order.
 
     .. math::
         \mu = \frac{1}{N}\sum_i \mathbf{z}_i, \qquad
@@ -228,8 +231,6 @@ class MeanCovariance(nn.Module):
         if dim not in (-2, 0) or x.dim() != 2:
             raise ValueError("MeanCovariance aggregates the rows of a matrix [n, D]")
         index, ptr = segments(index, ptr, x.size(0), dim_size)
-        if dim_size is not None and dim_size > len(ptr) - 1:
-            ptr = torch.cat([ptr, ptr[-1:].expand(dim_size - len(ptr) + 1)])
         mean = segment_mean(x, index, ptr)
         z, centre = x, mean
         if self.projection is not None:

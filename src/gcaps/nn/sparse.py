@@ -39,15 +39,25 @@ class CSR(NamedTuple):
     def rows(self) -> Tensor:
         """[e] the row of each entry."""
         count = self.rowptr.diff()
-        return torch.repeat_interleave(torch.arange(len(count), device=count.device), count, output_size=len(self.col))
+        nodes = torch.arange(count.size(0), device=count.device)
+        return torch.repeat_interleave(nodes, count, output_size=self.col.size(0))
 
     def row_sums(self, like: Tensor) -> Tensor:
         """[n] the sum of each row, in ``like``'s type."""
         if self.value is None:
             return self.rowptr.diff().to(like.dtype)
-        return torch.zeros(len(self.rowptr) - 1, dtype=like.dtype, device=like.device).index_add(
+        return torch.zeros(self.rowptr.size(0) - 1, dtype=like.dtype, device=like.device).index_add(
             0, self.rows(), self.value.to(like.dtype)
         )
+
+    def without_loops(self) -> CSR:
+        """The same matrix without self-loops that stand in it with weight zero."""
+        if not self.loops:
+            return self
+        rows = self.rows()
+        keep = rows != self.col
+        value = None if self.value is None else self.value[keep]
+        return CSR(pointer(rows[keep], self.rowptr.size(0) - 1), self.col[keep], value)
 
 
 def from_edge_index(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> tuple[CSR, CSR]:

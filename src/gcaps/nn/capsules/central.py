@@ -40,7 +40,10 @@ def central_moments(x: Tensor, capsule_size: int, M: Filter) -> list[Tensor]:
     if capsule_size > 2:
         scale = torch.rsqrt(variance + FLAT * closed_mean(x.detach().square(), M) + TINY)
         own, others = own * scale, others * to_edges(scale, M)
-        out += [closed(own**p, others**p) for p in range(3, capsule_size + 1)]
+        at_node, at_edges = own.square(), others.square()
+        for _ in range(3, capsule_size + 1):
+            at_node, at_edges = at_node * own, at_edges * others
+            out.append(closed(at_node, at_edges))
     return out
 
 

@@ -42,4 +42,4 @@ class Density(CapsuleFunction):
         inverse = torch.exp(-self.log_width)
         kernels = [torch.exp(-0.5 * ((x - self.center[p]) * inverse[p]).square()) for p in range(self.capsule_size)]
         means = closed_mean(torch.cat(kernels, dim=1), M)
-        return list(means.view(len(x), self.capsule_size, -1).unbind(1))
+        return list(means.view(-1, self.capsule_size, self.in_channels).unbind(1))

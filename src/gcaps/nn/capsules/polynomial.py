@@ -1,13 +1,19 @@
 """Elementary symmetric polynomials of the neighborhood: the coefficients of the polynomial whose roots are its values.
 
 The paper leaves this "for our future work" because of O(k²) cost and numerical instability. Here it costs O(edges · P)
-for all nodes at once and every step is a weighted mean, so nothing cancels and nothing overflows.
+for all nodes at once, nothing is subtracted that was not subtracted in the values themselves, and nothing overflows.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from gcaps.nn.capsules.function import CapsuleFunction
 from gcaps.nn.capsules.moments import bounded
@@ -20,88 +26,171 @@ CHUNK = 8
 def symmetric_means(values: Tensor, ptr: Tensor, capsule_size: int) -> Tensor:
     """E_j = e_j / C(m, j), j = 1..P, of the rows of each segment: [P, B, c] from values [n, c] and ptr [B+1].
 
-    e_j is the j-th elementary symmetric polynomial of the m values of a segment; E_j is 0 where j > m. Multiplying one
-    more factor (1 + x t) into a product of m−1 is
+    e_j is the j-th elementary symmetric polynomial of the m values of a segment; E_j is 0 where j > m. Segments are cut
+    into chunks of :data:`CHUNK` values, whose polynomials Π (1 + x t) are multiplied out factor by factor,
 
-        E_j ← ((m − j) E_j + j x E_{j−1}) / m,
+        e_j ← e_j + x e_{j−1},
 
-    a weighted mean. Segments are cut into chunks of :data:`CHUNK` values that run side by side; chunks of one segment
-    are then merged in pairs, which is a weighted mean again (with hypergeometric weights). Newton's identities, the
-    usual way from power sums, subtract nearly equal numbers instead.
+    side by side. Chunks of one segment are then merged in pairs, which is a weighted mean of products (with
+    hypergeometric weights), so that even a hub's E_j is never larger than the j-th power of its largest value. Newton's
+    identities, the usual way from power sums, subtract nearly equal numbers instead.
     """
-    sizes = ptr.diff()
-    chunk = max(1, min(CHUNK, int(sizes.max()) if len(sizes) else 1))
-    chunks = torch.div(sizes + chunk - 1, chunk, rounding_mode="floor")
-    segment = torch.repeat_interleave(torch.arange(len(sizes), device=ptr.device), chunks)
-    first = torch.cat([chunks.new_zeros(1), chunks.cumsum(0)])
-    place = torch.arange(len(segment), device=ptr.device) - first[:-1][segment]
-    start = ptr[:-1][segment] + place * chunk
-    count = torch.minimum(ptr[1:][segment] - start, torch.full_like(start, chunk))
-    E = _products(values, start, count, chunk, capsule_size)
-    while bool((chunks > 1).any()):
-        E, count, chunks = _merged(E, count, chunks)
-    if len(chunks) == len(count):  # every segment has one chunk
-        return E
-    out = E.new_zeros(capsule_size, len(chunks), E.size(2))
-    return out.index_copy(1, torch.nonzero(chunks).squeeze(1), E)
-
-
-def _products(values: Tensor, start: Tensor, count: Tensor, chunk: int, capsule_size: int) -> Tensor:
-    """[P, q, c] of q chunks, factor by factor."""
-    order = torch.arange(1, capsule_size + 1, device=values.device, dtype=torch.float64)[:, None]
-    E = values.new_zeros(capsule_size, len(start), values.size(1))
-    one = values.new_ones(1, len(start), values.size(1))
-    last = len(values) - 1
-    for m in range(1, chunk + 1):
-        present = (count >= m) & (order <= m)
-        gain = torch.where(present, order / m, 0.0).to(values.dtype).unsqueeze(2)
-        keep = torch.where(count >= m, torch.where(order <= m, (m - order) / m, 0.0), 1.0).to(values.dtype).unsqueeze(2)
-        x = values.index_select(0, (start + m - 1).clamp_max(last))
-        E = keep * E + gain * x * torch.cat([one, E[:-1]])
-    return E
-
-
-def _merged(E: Tensor, count: Tensor, chunks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """One round of merging neighbouring chunks of the same segment in pairs."""
-    P = E.size(0)
-    segment = torch.repeat_interleave(torch.arange(len(chunks), device=E.device), chunks)
-    first = torch.cat([chunks.new_zeros(1), chunks.cumsum(0)])
-    place = torch.arange(len(segment), device=E.device) - first[:-1][segment]
-    even = torch.nonzero(place % 2 == 0).squeeze(1)
-    paired = (place[even] + 1) < chunks[segment[even]]
-    left, right = even[paired], even[paired] + 1
-    m1, m2 = count[left].double(), count[right].double()
-    one = E.new_ones(1, len(left), E.size(2))
-    A, B = torch.cat([one, E[:, left]]), torch.cat([one, E[:, right]])
-    parts = []
-    for j in range(1, P + 1):
-        total = _log_choose(m1 + m2, j)
-        terms = [
-            torch.exp(_log_choose(m1, i) + _log_choose(m2, j - i) - total).to(E.dtype)[:, None] * (A[i] * B[j - i])
-            for i in range(j + 1)
-        ]
-        parts.append(torch.stack(terms).sum(0))
-    merged = torch.stack(parts)
-    out = E[:, even].index_copy(1, torch.nonzero(paired).squeeze(1), merged)
-    both = count[even].index_add(0, torch.nonzero(paired).squeeze(1), count[right])
-    return out, both, torch.div(chunks + 1, 2, rounding_mode="floor")
-
-
-def _log_choose(n: Tensor, k: int) -> Tensor:
-    """log C(n, k), −∞ where k > n."""
-    value = torch.lgamma(n + 1) - torch.lgamma(n - k + 1) - torch.lgamma(torch.tensor(k + 1.0, dtype=n.dtype))
-    return torch.where(n >= k, value, -torch.inf)
+    start = ptr[:-1]
+    rows = torch.arange(len(values), device=ptr.device)
+    return torch.stack(_means(values, Segments(start, rows, start + 1, ptr.diff()), capsule_size))
 
 
 def closed_symmetric_means(x: Tensor, capsule_size: int, M: Filter) -> Tensor:
     """[P, n, c] E_1..E_P of each closed neighborhood N(i) ∪ {i}; edge weights do not enter (paper, section 3.1)."""
-    n, A = len(x), M.A
-    nodes = torch.arange(n, device=x.device)
-    ptr = A.rowptr + torch.arange(n + 1, device=x.device)
-    column = x.new_empty(n + len(A.col), dtype=torch.long)
-    column[A.rowptr[:-1] + nodes] = nodes
-    column[torch.arange(len(A.col), device=x.device) + A.rows() + 1] = A.col
-    return symmetric_means(x.index_select(0, column), ptr, capsule_size)
+    return torch.stack(_closed_means(x, capsule_size, M))
+
+
+@torch.compiler.disable  # chunks are cut to the sizes at hand, which a recorded program does not know
+def _closed_means(x: Tensor, capsule_size: int, M: Filter) -> Sequence[Tensor]:
+    A = M.A.without_loops()
+    nodes = torch.arange(len(x), device=x.device)
+    return _means(x, Segments(nodes, A.col, A.rowptr[:-1], A.rowptr.diff() + 1), capsule_size)
+
+
+class Segments(NamedTuple):
+    """Lists of rows. Each has one row of its own and a run of others, as a node and its neighbors in a CSR matrix."""
+
+    head: Tensor
+    """[B] the first row of each."""
+    rest: Tensor
+    """The others of all."""
+    start: Tensor
+    """[B] where in ``rest`` those of each begin."""
+    size: Tensor
+    """[B] how many rows each has, its first included; 0 where it has none."""
+
+
+def _means(x: Tensor, segments: Segments, capsule_size: int) -> Sequence[Tensor]:
+    """E_1..E_P, each [B, c], of the rows of x in each segment."""
+    head, rest, start, size = segments
+    longest = max(CHUNK, capsule_size)  # so that merging, P² a pair, is O(P) a value
+    if not len(size) or int(size.max()) <= longest:
+        return _products(x, segments, capsule_size)
+    chunks = torch.div(size + longest - 1, longest, rounding_mode="floor")
+    segment, place = _places(chunks)
+    start = start[segment] + place * longest
+    head = torch.where(place == 0, head[segment], rest[(start - 1).clamp_min(0)])
+    count = (size[segment] - place * longest).clamp_max(longest)
+    E = torch.stack(_products(x, Segments(head, rest, start, count), capsule_size))
+    while bool((chunks > 1).any()):
+        E, count, chunks = _merged(E, count, chunks)
+    if len(chunks) == len(count):
+        return E.unbind(0)
+    # segments without rows have no chunk
+    out = E.new_zeros(capsule_size, len(chunks), E.size(2))
+    return out.index_copy(1, torch.nonzero(chunks).squeeze(1), E).unbind(0)
+
+
+def _places(chunks: Tensor) -> tuple[Tensor, Tensor]:
+    """The segment of each chunk, and its place there, from how many chunks each segment has."""
+    segment = torch.repeat_interleave(torch.arange(len(chunks), device=chunks.device), chunks)
+    first = chunks.cumsum(0) - chunks
+    return segment, torch.arange(len(segment), device=chunks.device) - first[segment]
+
+
+def _products(x: Tensor, segments: Segments, capsule_size: int) -> tuple[Tensor, ...]:
+    """E_1..E_P, each [q, c], of q segments of few rows, factor by factor."""
+    out: tuple[Tensor, ...] = _Products.apply(x, *segments, capsule_size)  # type: ignore[no-untyped-call]
+    return out
+
+
+class _Products(torch.autograd.Function):
+    """Segments stand in the order of their sizes, largest first: those that have an m-th row are the first few, and no
+    step touches another. By hand, because then every step works in place, forwards and backwards."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, head: Tensor, rest: Tensor, start: Tensor, size: Tensor, capsule_size: int
+    ) -> tuple[Tensor, ...]:
+        order = torch.argsort(size, descending=True, stable=True)
+        tally = torch.bincount(size).tolist() if len(size) else [0]
+        alive = [len(size) - fewer for fewer in accumulate(tally)][:-1]  # how many have a first row, a second, …
+        start = start.index_select(0, order)
+        places = [start[:active] + m for m, active in enumerate(alive[1:])]
+        rows = torch.cat(
+            [head.index_select(0, order[: alive[0] if alive else 0]), rest.index_select(0, torch.cat([start[:0], *places]))]
+        )
+        values = x.index_select(0, rows)
+        e = x.new_zeros(capsule_size, len(size), x.size(1))
+        before = []
+        for m, value in enumerate(values.split(alive)):
+            top = min(m, capsule_size - 1)
+            low, *higher = e[: top + 1, : len(value)]
+            if m:
+                before.append(e[:top, : len(value)].clone())
+            for lower, e_j in zip(before[-1] if m else (), higher, strict=True):
+                e_j.addcmul_(value, lower)
+            low.add_(value)
+        scale = _inverse_binomials(size, len(tally), capsule_size, x.dtype)
+        ctx.alive, ctx.order, ctx.rows, ctx.scale, ctx.shape = alive, order, rows, scale, x.shape
+        ctx.save_for_backward(values, *before)
+        rank = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+        return e.index_select(1, rank).mul_(scale).unbind(0)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        values, *before = ctx.saved_tensors
+        g = values.new_empty(len(grads), len(ctx.order), values.size(1))
+        for grad, scale, g_j in zip(grads, ctx.scale, g, strict=True):
+            torch.index_select(grad * scale, 0, ctx.order, out=g_j)
+        at_values = torch.empty_like(values)
+        steps = list(zip(values.split(ctx.alive), at_values.split(ctx.alive), strict=True))
+        for m in range(len(steps) - 1, 0, -1):
+            # e_j ← e_j + x e_{j−1}: x receives Σ e_{j−1} g_j, and e_{j−1} receives x g_j
+            value, at_value = steps[m]
+            e = before[m - 1]
+            lower, *higher = g[: len(e) + 1, : len(value)]
+            at_value.copy_(lower)
+            for e_j, g_j in zip(e, higher, strict=True):
+                at_value.addcmul_(e_j, g_j)
+                lower.addcmul_(value, g_j)
+                lower = g_j
+        if steps:
+            steps[0][1].copy_(g[0, : ctx.alive[0]])
+        return values.new_zeros(ctx.shape).index_add_(0, ctx.rows, at_values), None, None, None, None, None
+
+
+def _inverse_binomials(size: Tensor, bound: int, capsule_size: int, dtype: torch.dtype) -> Tensor:
+    """[P, q, 1] 1 / C(size, j), 0 where j > size; every size is below ``bound``."""
+    table = [[1 / (math.comb(m, j) or math.inf) for m in range(bound)] for j in range(1, capsule_size + 1)]
+    return torch.tensor(table, dtype=dtype, device=size.device).index_select(1, size).unsqueeze(2)
+
+
+def _merged(E: Tensor, count: Tensor, chunks: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """One round of merging neighbouring chunks of the same segment in pairs."""
+    segment, place = _places(chunks)
+    even = torch.nonzero(place % 2 == 0).squeeze(1)
+    paired = torch.nonzero((place + 1 < chunks[segment])[even]).squeeze(1)
+    left = even[paired]
+    m1, m2 = count[left], count[left + 1]
+    A, B = E.index_select(1, left), E.index_select(1, left + 1)
+    one = E.new_ones(1, 1, 1).expand(1, len(left), E.size(2))
+    A, B = torch.cat([one, A]), torch.cat([one, B])
+    parts = []
+    for j in range(1, E.size(0) + 1):
+        total = _falling(m1 + m2, j)
+        part = torch.zeros_like(A[0])
+        for i in range(j + 1):
+            # hypergeometric: how likely it is that i of j values drawn from both chunks come from the left one
+            weight = math.comb(j, i) * _falling(m1, i) * _falling(m2, j - i) / total.clamp_min(1)
+            part = torch.addcmul(part, weight.to(E.dtype).unsqueeze(1) * A[i], B[j - i])
+        parts.append(part)
+    out = E.index_select(1, even).index_copy(1, paired, torch.stack(parts))
+    return out, count[even].index_add(0, paired, m2), torch.div(chunks + 1, 2, rounding_mode="floor")
+
+
+def _falling(n: Tensor, k: int) -> Tensor:
+    """n (n − 1) … (n − k + 1) in float64, exactly 0 where k > n."""
+    out = torch.ones_like(n, dtype=torch.float64)
+    for i in range(k):
+        out = out * (n - i)
+    return out
 
 
 class Polynomial(CapsuleFunction):
@@ -109,4 +198,4 @@ class Polynomial(CapsuleFunction):
 
     def forward(self, x: Tensor, M: Filter) -> list[Tensor]:
         """P statistics [n, c]."""
-        return list(closed_symmetric_means(bounded(x, self.bound), self.capsule_size, M).unbind(0))
+        return list(_closed_means(bounded(x, self.bound), self.capsule_size, M))
