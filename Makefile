@@ -31,6 +31,7 @@ format: $(VENV)/.dev  ## Put the code into shape
 
 bench: $(VENV)/.dev  ## Speed and memory against peers, short form
 	$(BIN)/python benchmarks/reading.py
+	$(BIN)/python benchmarks/capsules.py --short
 
 clean:  ## Remove the environment and what the demo made
 	rm -rf $(VENV) demo

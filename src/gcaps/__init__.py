@@ -28,7 +28,10 @@ _HOMES = {
     "load": "gcaps.data.catalog",
     "load_model": "gcaps.estimator",
 }
-_PACKAGES = ("batching", "data", "evaluation", "features", "models", "nn", "pyg", "report", "testing", "theory", "training")
+_PACKAGES = (
+    *("data", "features", "batching", "nn", "models", "training", "evaluation", "report"),
+    *("pyg", "testing", "theory"),
+)
 
 __all__ = [*_HOMES, *_PACKAGES, "__version__"]
 

@@ -58,11 +58,8 @@ def test_every_capsule_with_every_filter_passes_gradcheck(capsule, filter_name):
     def output(x, *values):
         return torch.func.functional_call(conv, dict(zip(names, values, strict=True)), (x, M))
 
-    inputs = [batch.x, *leaves]
-    # a constant neighborhood guards its variance by a term that is held fixed: away from it the gradient is exact
-    assert torch.autograd.gradcheck(
-        output, [t.detach().clone().requires_grad_() for t in inputs], fast_mode=True, atol=1e-5, rtol=1e-3
-    )
+    inputs = [t.detach().clone().requires_grad_() for t in (batch.x, *leaves)]
+    assert torch.autograd.gradcheck(output, inputs, fast_mode=True)
 
 
 @pytest.mark.parametrize("capsule", CAPSULES)

@@ -123,9 +123,12 @@ def _chebyshev(of: Structure) -> Scaling:
     """
     degree, A = of.degree, of.A
     rows = A.rows()
-    graph = rows.new_zeros(len(degree)) if of.graph is None else of.graph
-    count = int(graph.max()) + 1 if len(graph) else 0
-    bound = degree.new_zeros(count).scatter_reduce(0, graph[rows], degree[rows] + degree[A.col], "amax")
+    graph = torch.zeros_like(A.rowptr[1:]) if of.graph is None else of.graph
+    both = degree[rows] + degree[A.col]
+    if A.loops:  # they carry no weight and are no edges
+        both = both * (rows != A.col)
+    # one place a node is at least one a graph, and does not depend on what is in the tensors
+    bound = torch.zeros_like(degree).scatter_reduce(0, graph[rows], both, "amax")
     step = 2 * _inverse(bound)[graph]  # a graph without edges has L = 0, and M = −I
     return Scaling(step * degree - 1, -step, None, basis="chebyshev")
 

@@ -70,8 +70,8 @@ def segment_covariance(x: Tensor, mean: Tensor, index: Tensor, ptr: Tensor) -> T
     """[B, c, c] C = (1/N)(Z − μ)ᵀ(Z − μ) of each graph's rows Z of x, given their mean (Eq. 7).
 
     No loop over graphs: all are padded with zero rows, which add nothing, to the largest and share one batched product;
-    where that would waste much, graphs whose sizes round up to the same power of two share one. A recorded program knows
-    no largest graph, so it adds up n outer products instead, [n, c, c] unless the compiler fuses them: set a rank.
+    where that would waste much, graphs whose sizes round up to the same power of two share one. A recorded program
+    knows no largest graph; it adds up n outer products, [n, c, c] unless the compiler fuses them: set a rank there.
     """
     if tracing():
         centred = x - mean.index_select(0, index)

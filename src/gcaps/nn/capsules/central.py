@@ -38,7 +38,7 @@ def central_moments(x: Tensor, capsule_size: int, M: Filter) -> list[Tensor]:
     variance = closed(own.square(), others.square())
     out = [mean, variance]
     if capsule_size > 2:
-        scale = torch.rsqrt(variance + FLAT * closed_mean(x.detach().square(), M) + TINY)
+        scale = torch.rsqrt(variance + FLAT * closed_mean(x.square(), M) + TINY)
         own, others = own * scale, others * to_edges(scale, M)
         at_node, at_edges = own.square(), others.square()
         for _ in range(3, capsule_size + 1):

@@ -1,13 +1,12 @@
 """Elementary symmetric polynomials of the neighborhood: the coefficients of the polynomial whose roots are its values.
 
 The paper leaves this "for our future work" because of O(k²) cost and numerical instability. Here it costs O(edges · P)
-for all nodes at once, nothing is subtracted that was not subtracted in the values themselves, and nothing overflows.
+for all nodes at once, the formula itself subtracts nothing, and hubs do not overflow.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -32,8 +31,9 @@ def symmetric_means(values: Tensor, ptr: Tensor, capsule_size: int) -> Tensor:
         e_j ← e_j + x e_{j−1},
 
     side by side. Chunks of one segment are then merged in pairs, which is a weighted mean of products (with
-    hypergeometric weights), so that even a hub's E_j is never larger than the j-th power of its largest value. Newton's
-    identities, the usual way from power sums, subtract nearly equal numbers instead.
+    hypergeometric weights), so that even a hub's E_j is never larger than the j-th power of its largest value. Positive
+    values are never subtracted, and their E_j are exact to a few units in the last place. Newton's identities, the
+    usual way from power sums, subtract nearly equal numbers wherever a few values are much larger than the others.
     """
     start = ptr[:-1]
     rows = torch.arange(len(values), device=ptr.device)
@@ -45,8 +45,9 @@ def closed_symmetric_means(x: Tensor, capsule_size: int, M: Filter) -> Tensor:
     return torch.stack(_closed_means(x, capsule_size, M))
 
 
-@torch.compiler.disable  # chunks are cut to the sizes at hand, which a recorded program does not know
-def _closed_means(x: Tensor, capsule_size: int, M: Filter) -> Sequence[Tensor]:
+# chunks are cut to the sizes at hand, which a recorded program does not know: there, this runs between two of them
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _closed_means(x: Tensor, capsule_size: int, M: Filter) -> tuple[Tensor, ...]:
     A = M.A.without_loops()
     nodes = torch.arange(len(x), device=x.device)
     return _means(x, Segments(nodes, A.col, A.rowptr[:-1], A.rowptr.diff() + 1), capsule_size)
@@ -65,7 +66,7 @@ class Segments(NamedTuple):
     """[B] how many rows each has, its first included; 0 where it has none."""
 
 
-def _means(x: Tensor, segments: Segments, capsule_size: int) -> Sequence[Tensor]:
+def _means(x: Tensor, segments: Segments, capsule_size: int) -> tuple[Tensor, ...]:
     """E_1..E_P, each [B, c], of the rows of x in each segment."""
     head, rest, start, size = segments
     longest = max(CHUNK, capsule_size)  # so that merging, P² a pair, is O(P) a value
@@ -110,22 +111,19 @@ class _Products(torch.autograd.Function):
         order = torch.argsort(size, descending=True, stable=True)
         tally = torch.bincount(size).tolist() if len(size) else [0]
         alive = [len(size) - fewer for fewer in accumulate(tally)][:-1]  # how many have a first row, a second, …
-        start = start.index_select(0, order)
-        places = [start[:active] + m for m, active in enumerate(alive[1:])]
-        rows = torch.cat(
-            [head.index_select(0, order[: alive[0] if alive else 0]), rest.index_select(0, torch.cat([start[:0], *places]))]
-        )
+        start, filled = start.index_select(0, order), order[: alive[0] if alive else 0]
+        places = torch.cat([start[:0], *(start[:active] + m for m, active in enumerate(alive[1:]))])
+        rows = torch.cat([head.index_select(0, filled), rest.index_select(0, places)])  # first, second, … of all
         values = x.index_select(0, rows)
         e = x.new_zeros(capsule_size, len(size), x.size(1))
         before = []
-        for m, value in enumerate(values.split(alive)):
-            top = min(m, capsule_size - 1)
-            low, *higher = e[: top + 1, : len(value)]
-            if m:
-                before.append(e[:top, : len(value)].clone())
-            for lower, e_j in zip(before[-1] if m else (), higher, strict=True):
+        for m, value in enumerate(torch.split(values, alive)):
+            known = min(m, capsule_size - 1)
+            lowest, *higher = e[: known + 1, : len(value)]
+            before.append(e[:known, : len(value)].clone())
+            for lower, e_j in zip(before[-1], higher, strict=True):
                 e_j.addcmul_(value, lower)
-            low.add_(value)
+            lowest.add_(value)
         scale = _inverse_binomials(size, len(tally), capsule_size, x.dtype)
         ctx.alive, ctx.order, ctx.rows, ctx.scale, ctx.shape = alive, order, rows, scale, x.shape
         ctx.save_for_backward(values, *before)
@@ -140,19 +138,15 @@ class _Products(torch.autograd.Function):
         for grad, scale, g_j in zip(grads, ctx.scale, g, strict=True):
             torch.index_select(grad * scale, 0, ctx.order, out=g_j)
         at_values = torch.empty_like(values)
-        steps = list(zip(values.split(ctx.alive), at_values.split(ctx.alive), strict=True))
-        for m in range(len(steps) - 1, 0, -1):
+        steps = zip(torch.split(values, ctx.alive), torch.split(at_values, ctx.alive), before, strict=True)
+        for value, at_value, e in reversed(list(steps)):
             # e_j ← e_j + x e_{j−1}: x receives Σ e_{j−1} g_j, and e_{j−1} receives x g_j
-            value, at_value = steps[m]
-            e = before[m - 1]
             lower, *higher = g[: len(e) + 1, : len(value)]
             at_value.copy_(lower)
             for e_j, g_j in zip(e, higher, strict=True):
                 at_value.addcmul_(e_j, g_j)
                 lower.addcmul_(value, g_j)
                 lower = g_j
-        if steps:
-            steps[0][1].copy_(g[0, : ctx.alive[0]])
         return values.new_zeros(ctx.shape).index_add_(0, ctx.rows, at_values), None, None, None, None, None
 
 

@@ -29,7 +29,7 @@ class Routing(Moments):
 
     def combine(self, capsules: Tensor) -> Tensor:
         """[n, h, 1] from capsules [n, h, P]."""
-        logits = self.prior.expand(len(capsules), 1, -1)
+        logits = self.prior.expand(capsules.size(0), 1, -1)
         share = torch.softmax(logits, dim=2)
         v = (share * capsules).sum(dim=2, keepdim=True)
         for _ in range(self.iterations - 1):
