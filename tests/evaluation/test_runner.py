@@ -99,6 +99,16 @@ def test_validation_of_a_splits_file_picks_the_epoch(graphs, tmp_path):
     assert result.splits == str(splits)
 
 
+def test_folds_can_be_given_as_they_are(result, graphs):
+    from gcaps.evaluation import stratified_folds
+
+    first = stratified_folds(graphs.targets, 4, seed=0)[:1]
+    found = evaluate(graphs, splits=first, config=SMALL, jobs=1)
+    assert len(found.folds) == 1
+    assert found.folds[0].predictions == result.folds[0].predictions
+    assert found.splits == "1 folds given by the caller"
+
+
 def test_a_result_survives_its_file(result, tmp_path):
     result.save(tmp_path / "r.json")
     assert Result.read(tmp_path / "r.json") == result

@@ -6,7 +6,7 @@ import os
 import platform
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 
 from gcaps.config import Config
 from gcaps.data.catalog import load
+from gcaps.data.graphset import GraphSet
 from gcaps.errors import ConfigError
 from gcaps.evaluation.folds import Fold, read_splits, stratified_folds
 from gcaps.evaluation.methods import METHODS
@@ -37,7 +38,7 @@ def evaluate(
     protocol: str = "honest",
     folds: int = 10,
     *,
-    splits: str | Path | None = None,
+    splits: str | Path | Sequence[Fold] | None = None,
     seed: int = 0,
     config: Config | None = None,
     jobs: int | None = None,
@@ -51,7 +52,7 @@ def evaluate(
         method: a name in ``gcaps.evaluation.METHODS``.
         protocol: the rule behind ``result.accuracy``: honest, last, gin or best; the result holds all four.
         folds: stratified folds drawn with ``seed``, unless ``splits`` names a file of folds.
-        splits: JSON file of folds.
+        splits: JSON file of folds, or the folds themselves.
         seed: decides folds and training; the same seed gives the same predictions, whatever ``jobs`` is.
         config: the method's configuration.
         jobs: processes; by default as many as there are CPUs and folds. Each trains with ``config.threads`` threads.
@@ -64,7 +65,7 @@ def evaluate(
         raise ConfigError(f"there is no protocol {protocol!r}; there are honest, last, gin, best")
     config = config or Config()
     data = load(graphs)
-    parts = stratified_folds(data.targets, folds, seed) if splits is None else read_splits(splits, len(data))
+    parts, origin = _folds(data, folds, splits, seed)
     jobs = min(jobs or available_cpus(), len(parts))
     run = partial(METHODS[method], data, config=config, seed=seed)
     results = _in_turn(run, parts, report) if jobs == 1 else _in_processes(run, parts, report, jobs)
@@ -80,7 +81,7 @@ def evaluate(
         protocols=summarise(results, config.selection),
         config=config.to_dict(),
         seed=seed,
-        splits=f"{len(parts)} stratified folds, seed {seed}" if splits is None else str(splits),
+        splits=origin,
         command=command or _call(data.name, method, folds, splits, seed, config),
         versions={"gcaps": __version__, "python": platform.python_version()} | {p: version(p) for p in VERSIONED},
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -88,11 +89,23 @@ def evaluate(
     )
 
 
-def _call(name: str, method: str, folds: int, splits: str | Path | None, seed: int, config: Config) -> str:
+def _folds(data: GraphSet, folds: int, splits: str | Path | Sequence[Fold] | None, seed: int) -> tuple[list[Fold], str]:
+    """The folds, and where they come from in words."""
+    if splits is None:
+        return stratified_folds(data.targets, folds, seed), f"{folds} stratified folds, seed {seed}"
+    if isinstance(splits, str | Path):
+        return read_splits(splits, len(data)), str(splits)
+    return list(splits), f"{len(splits)} folds given by the caller"
+
+
+def _call(
+    name: str, method: str, folds: int, splits: str | Path | Sequence[Fold] | None, seed: int, config: Config
+) -> str:
     """The evaluation as a call from Python; settings that have their default are left out."""
     changed = {key: value for key, value in config.model_dump().items() if value != Config.model_fields[key].default}
     settings = ", ".join(f"{key}={value!r}" for key, value in changed.items())
-    where = f"folds={folds}" if splits is None else f"splits={str(splits)!r}"
+    file = str(splits) if isinstance(splits, str | Path) else "…"
+    where = f"folds={folds}" if splits is None else f"splits={file!r}"
     return f"gcaps.evaluate({name!r}, {method!r}, {where}, seed={seed}, config=gcaps.Config({settings}))"
 
 
