@@ -242,3 +242,55 @@ def test_array_that_points_outside_its_folder_is_refused(graphs, tmp_path):
     (folder / "labels.npy").symlink_to(tmp_path / "elsewhere.npy")
     with pytest.raises(DataError, match="points outside"):
         GraphSet.open(folder)
+
+
+@pytest.mark.parametrize("nodes", [1, 30, 10**6])
+def test_chunks_are_the_set_in_pieces_within_the_budget(hostile, nodes):
+    pieces = list(hostile.chunks(nodes))
+    assert sum(map(len, pieces)) == len(hostile)
+    assert all(piece.num_nodes <= nodes or len(piece) == 1 for piece in pieces)
+    position = 0
+    for piece in pieces:
+        assert piece.fingerprint() == hostile.subset(np.arange(position, position + len(piece))).fingerprint()
+        assert piece.notes == {}
+        position += len(piece)
+    order = np.random.default_rng(0).permutation(len(hostile))
+    sizes = np.concatenate([piece.sizes for piece in hostile.chunks(nodes, order)])
+    assert sizes.tolist() == hostile.sizes[order].tolist()
+
+
+@pytest.mark.parametrize("stride", [1, 50, 1 << 19])
+def test_fingerprint_of_chosen_graphs_is_that_of_their_subset(hostile, graphs, monkeypatch, stride):
+    monkeypatch.setattr("gcaps.data.digest.STRIDE", stride)
+    rng = np.random.default_rng(0)
+    for some in (hostile, graphs):
+        for chosen in (np.arange(len(some)), rng.permutation(len(some))[:3], [0], [], np.arange(2, len(some))):
+            assert some.fingerprint(chosen) == some.subset(chosen).fingerprint()
+    assert hostile.fingerprint(np.arange(len(hostile))) == hostile.fingerprint()
+
+
+def test_neighboring_graphs_are_views_and_others_are_copies(graphs):
+    assert np.shares_memory(graphs[1:3].neighbors, graphs.neighbors)
+    assert np.shares_memory(graphs[3].node_labels, graphs.node_labels)
+    assert not np.shares_memory(graphs[[0, 2]].neighbors, graphs.neighbors)
+    assert not np.shares_memory(graphs[::-1].neighbors, graphs.neighbors)
+
+
+def test_degrees_of_some_nodes_are_among_those_of_all(hostile):
+    nodes = np.random.default_rng(0).permutation(hostile.num_nodes)[:50]
+    assert hostile.degrees_of(nodes).tolist() == hostile.degrees[nodes].tolist()
+
+
+def test_choosing_from_a_mapped_set_reads_nothing_of_the_other_graphs(hostile, tmp_path, monkeypatch):
+    """Arrays with a row for each node or arc are never asked for as a whole."""
+    hostile.save(tmp_path / "a.gset")
+    opened = GraphSet.open(tmp_path / "a.gset")
+
+    def whole(self):
+        raise AssertionError("asked for the degrees of all nodes")
+
+    monkeypatch.setattr(GraphSet, "degrees", property(whole))
+    monkeypatch.setattr(GraphSet, "arc_counts", property(whole))
+    for chosen in ([3, 5, 4], [7], np.arange(4, 9)):
+        assert opened.fingerprint(chosen) == hostile.fingerprint(chosen)
+        assert opened.subset(chosen).sizes.tolist() == hostile.sizes[chosen].tolist()

@@ -11,7 +11,7 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A TU folder or zip, a saved GraphSet, or a name: see [bold]gcaps data list[/bold].",
+        help="A TU folder or zip, a saved GraphSet, a CSV of SMILES, or a name: see [bold]gcaps data list[/bold].",
         show_default=False,
     ),
 ]

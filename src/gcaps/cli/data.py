@@ -117,21 +117,38 @@ def convert(
     ],
     root: Root = None,
     unlabelled: Unlabelled = False,
+    smiles: Annotated[
+        str | None,
+        typer.Option("--smiles", metavar="NAME", help="Of a table: its column of SMILES; by default guessed."),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(
+            "--label", metavar="NAME", help="Of a table: its column of classes (integers); by default guessed."
+        ),
+    ] = None,
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Of a table: leave out rows that cannot be read, and count them.")
+    ] = False,
 ) -> None:
     """Write a data set as a GraphSet folder, which opens at once whatever its size.
 
     The folder holds plain .npy files that are mapped into memory, not read. A GraphSet that stood there is replaced.
+    The set itself may be larger than memory. Tables of molecules (CSV, TSV) need RDKit: pip install 'gcaps\\[chem]'.
 
-    Example: [bold]gcaps data convert COLLAB COLLAB.gset[/bold]
+    Example: [bold]gcaps data convert COLLAB COLLAB.gset[/bold]  or  [bold]gcaps data convert hiv.csv hiv.gset[/bold]
     """
-    from gcaps.data.catalog import load
+    from gcaps.data.convert import convert
+    from gcaps.data.smiles_table import Columns
 
-    graphs = load(source, root, labelled=not unlabelled)
-    graphs.save(out)
+    columns = Columns(smiles, label, skip_bad)
+    with _progress(f"{source} to {out}", bytes_=False) as progress:
+        graphs = convert(source, out, root, labelled=not unlabelled, columns=columns, progress=progress)
     size = sum(file.stat().st_size for file in out.iterdir())
+    skipped = graphs.notes.get("skipped_rows", 0)
     typer.echo(
         f"{out}: {len(graphs):,} graphs, {graphs.num_nodes:,} nodes, {graphs.num_edges:,} edges, "
-        f"{graphs.num_classes} classes, {size:,} bytes"
+        f"{graphs.num_classes} classes, {size:,} bytes" + (f"; {skipped:,} rows skipped" if skipped else "")
     )
 
 
@@ -142,14 +159,24 @@ def _print(what: RenderableType) -> None:
 
 
 @contextmanager
-def _progress(name: str) -> Iterator[Progress]:
+def _progress(name: str, *, bytes_: bool = True) -> Iterator[Progress]:
     """A bar on the terminal's error channel, so that standard output holds the result alone."""
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
     from rich.progress import Progress as Bar
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as bar:
+    amount = (DownloadColumn(), TransferSpeedColumn()) if bytes_ else (TaskProgressColumn(),)
+    columns = (TextColumn("{task.description}"), BarColumn(), *amount)
+    console = Console(stderr=True)
+    silent = not console.is_terminal
+    with Bar(*columns, TimeRemainingColumn(), console=console, transient=True, disable=silent) as bar:
         task = bar.add_task(name, total=None)
         yield lambda received, total: bar.update(task, completed=received, total=total)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+import os
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ MAX_UNPACKED = 1 << 36
 MAX_RATIO = 1100
 """Deflate cannot honestly pack text more than about 1,000 times; a zip that claims more is a bomb."""
 
+_MANY = 0xFFFF
+"""What an archive's last record says where the number of members does not fit."""
 _DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
 """What zipfile raises on archives that are broken, or packed in a way it does not know."""
 
@@ -70,6 +73,13 @@ class Files:
         if self._zip is not None:
             self._zip.close()
 
+    def _promised(self) -> int:
+        """How many members the archive's last record counts, which zipfile does not compare with what it finds."""
+        assert self._zip is not None
+        with self.path.open("rb") as stream:
+            stream.seek(-22 - len(self._zip.comment), os.SEEK_END)
+            return int.from_bytes(stream.read(12)[10:], "little")
+
     def _checked_members(self) -> dict[str, str]:
         file = str(self.path)
         try:
@@ -80,6 +90,8 @@ class Files:
             raise DataError(f"is not a whole zip archive ({error}); fetch it again", file) from error
         except OSError as error:
             raise DataError(f"cannot be read ({error.strerror or error})", file) from error
+        if self._promised() not in (len(self._zip.infolist()), _MANY):
+            raise DataError("the archive is damaged (its directory has lost files); fetch it again", file)
         places: dict[str, str] = {}
         total = 0
         for member in self._zip.infolist():

@@ -1,7 +1,8 @@
-"""Array types and the two array idioms that everything flat is made of."""
+"""Array types and the few array idioms that everything flat is made of."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,17 @@ def pointer(lengths: Array) -> Ints:
     out = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=out[1:])
     return out
+
+
+def strides(lengths: Array, budget: int) -> Iterator[tuple[int, int]]:
+    """Cut 0, 1, …, len−1 into ranges [first, last) of lengths that add up to ≤ ``budget``; a longer one is alone."""
+    ends = np.cumsum(lengths)
+    first = 0
+    while first < len(ends):
+        before = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, before + budget, side="right")), first + 1)
+        yield first, last
+        first = last
 
 
 def counting_argsort(values: Array, bound: int) -> Array:

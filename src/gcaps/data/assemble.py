@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +33,13 @@ class EdgeRows:
             None if self.attributes is None else self.attributes[which],
             None if self.weight is None else self.weight[which],
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[EdgeRows]) -> EdgeRows:
+        """One after the other; all have the same fields."""
+        columns = zip(*(vars(part).values() for part in parts), strict=True)
+        joined: Any = [None if column[0] is None else np.concatenate(column) for column in columns]
+        return cls(*joined)
 
 
 def assemble(
@@ -128,19 +137,7 @@ def _symmetrised(arcs: EdgeRows, node_ptr: Ints) -> tuple[EdgeRows, int]:
     key, wanted = _keys(arcs.source, arcs.target, num_nodes), _keys(arcs.target, arcs.source, num_nodes)
     missing = arcs.take(np.flatnonzero(~np.isin(wanted, key, assume_unique=True)))
     missing.source, missing.target = missing.target, missing.source
-    both = EdgeRows(
-        np.concatenate([arcs.source, missing.source]),
-        np.concatenate([arcs.target, missing.target]),
-        *(
-            None if mine is None or theirs is None else np.concatenate([mine, theirs])
-            for mine, theirs in (
-                (arcs.labels, missing.labels),
-                (arcs.attributes, missing.attributes),
-                (arcs.weight, missing.weight),
-            )
-        ),
-    )
-    both, _, _ = _coalesced(both, node_ptr)
+    both, _, _ = _coalesced(EdgeRows.joined([arcs, missing]), node_ptr)
     _require_symmetric_weights(both, counting_argsort(both.target, num_nodes), node_ptr)
     return both, len(missing.source)
 

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gcaps.data.families import make_families
-from gcaps.data.graphset import GraphSet
-from gcaps.data.networkx import from_networkx
-from gcaps.data.pyg import from_pyg
+from gcaps.data.graphset import Graph, GraphSet
+from gcaps.data.molecules import read_smiles
+from gcaps.data.objects import from_objects
+from gcaps.data.smiles_table import is_table
 from gcaps.data.storage import is_saved, open_saved
 from gcaps.data.tu import read_tu
 from gcaps.errors import DataError
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from torch_geometric.data import Data
 
-Source: TypeAlias = "str | Path | GraphSet | Iterable[Data] | Iterable[nx.Graph]"
+Source: TypeAlias = "str | Path | GraphSet | Iterable[Graph] | Iterable[Data] | Iterable[nx.Graph]"
 
 
 class DataSet(NamedTuple):
@@ -62,10 +63,11 @@ def load(source: Source, root: str | Path | None = None, *, labelled: bool = Tru
     """Graphs from wherever they are.
 
     Args:
-        source: a GraphSet (returned as it is), PyG ``Data`` objects or NetworkX graphs, the path of a TU folder or zip
-            or of a saved GraphSet, or a name. A name is looked for in ``root``, in the folders of the environment
-            variable ``GCAPS_DATA``, in the download cache, and at last among the sets that need no file; in a folder
-            it may be ``NAME.gset``, ``NAME.zip`` or ``NAME/``.
+        source: a GraphSet (returned as it is), PyG ``Data`` objects, NetworkX graphs or :class:`Graph` objects, the
+            path of a TU folder or zip, of a saved GraphSet or of a table of molecules (``.csv`` or ``.tsv``; see
+            :func:`gcaps.data.read_smiles`, which takes the names of its columns), or a name. A name is looked for in
+            ``root``, in the folders of the environment variable ``GCAPS_DATA``, in the download cache, and at last
+            among the sets that need no file; in a folder it may be ``NAME.gset``, ``NAME.zip`` or ``NAME/``.
         root: a folder that is searched first.
         labelled: the graphs must have labels, of at least two classes.
 
@@ -76,21 +78,31 @@ def load(source: Source, root: str | Path | None = None, *, labelled: bool = Tru
         return source
     if not isinstance(source, str | Path):
         return _required(_from_objects(source), labelled)
-    if isinstance(source, Path) or looks_like_path(source):
-        return read(Path(source), labelled=labelled)
-    if (path := find(source, root)) is not None:
+    if (path := located(source, root)) is not None:
         return read(path, labelled=labelled)
-    if source == "families":
-        return make_families()
-    raise DataError(_advice(source))
+    return make_families()
+
+
+def located(source: str | Path, root: str | Path | None = None) -> Path | None:
+    """The file or folder that a path or a name means, None for a set that is generated; DataError where it is not."""
+    if isinstance(source, Path) or looks_like_path(source):
+        if not Path(source).exists():
+            raise DataError("does not exist", str(source))
+        return Path(source)
+    path = find(source, root)
+    if path is None and source != "families":
+        raise DataError(_advice(source))
+    return path
 
 
 def read(path: Path, *, labelled: bool = True) -> GraphSet:
-    """A TU folder, a TU zip or a saved GraphSet."""
+    """A TU folder, a TU zip, a saved GraphSet or a table of molecules."""
     if not path.exists():
         raise DataError("does not exist", str(path))
     if is_saved(path):
         return _required(open_saved(path), labelled, str(path))
+    if is_table(path):
+        return read_smiles(path, labelled=labelled)
     return read_tu(path, labelled=labelled)
 
 
@@ -115,7 +127,8 @@ def cache_folder() -> Path:
 
 def looks_like_path(source: str) -> bool:
     """Whether a string means a place on disk: it has a separator or an ending, or data of that name stand here."""
-    return Path(source).name != source or source.endswith((".zip", ".gset")) or _is_data(Path(source))
+    path = Path(source)
+    return path.name != source or source.endswith((".zip", ".gset")) or is_table(path) or _is_data(path)
 
 
 def _is_data(path: Path) -> bool:
@@ -136,11 +149,9 @@ def _embedded(name: str) -> Path | None:
     return None
 
 
-def _from_objects(graphs: Iterable[Data] | Iterable[nx.Graph]) -> GraphSet:
+def _from_objects(graphs: Iterable[Graph] | Iterable[Data] | Iterable[nx.Graph]) -> GraphSet:
     listed = graphs.to_data_list() if hasattr(graphs, "to_data_list") else list(graphs)
-    if listed and hasattr(listed[0], "is_multigraph"):
-        return from_networkx(listed)
-    return from_pyg(listed)
+    return from_objects(listed, "graphs")
 
 
 def _required(graphs: GraphSet, labelled: bool, place: str | None = None) -> GraphSet:

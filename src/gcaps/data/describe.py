@@ -8,6 +8,7 @@ _NOTES = {
     "duplicate_arcs": "edge rows that repeat another, dropped",
     "conflicting_duplicates": "of these with another label or attribute than the first, which counts",
     "one_way_arcs": "edges given in one direction only, completed",
+    "skipped_rows": "rows of the table that could not be read, left out",
     "guessed_sizes": "graphs whose number of nodes is guessed from their edges",
 }
 

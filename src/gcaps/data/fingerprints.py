@@ -74,11 +74,12 @@ def _strides(graphs: GraphSet) -> Iterator[_Stride]:
     )
     first = np.repeat(graphs.node_ptr[:-1], graphs.sizes)
     for low, high in pairwise(cuts):
-        nodes = low + np.flatnonzero(graphs.degrees[low:high])
+        degrees = np.diff(edge_ptr[low : high + 1])
+        nodes = low + np.flatnonzero(degrees)
         if not len(nodes):
             continue
         arcs = slice(int(edge_ptr[low]), int(edge_ptr[high]))
-        source = np.repeat(np.arange(low, high), graphs.degrees[low:high])
+        source = np.repeat(np.arange(low, high), degrees)
         parts = (graphs.edge_labels, graphs.edge_attributes, graphs.edge_weight)
         values = _rows(len(source), *(None if part is None else part[arcs] for part in parts))
         yield _Stride(nodes, edge_ptr[nodes] - arcs.start, source, graphs.neighbors[arcs] + first[source], values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from gcaps.data.arrays import Array, Floats, Ints, Ints32, pointer, ranges
+from gcaps.data.arrays import Array, Floats, Ints, Ints32, ranges, strides
+from gcaps.data.selection import OWNERS, Selection
 from gcaps.errors import DataError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class GraphSet:
         if isinstance(which, tuple) and len(which) == 2 and which[1] is Ellipsis:
             which = which[0]  # how scikit-learn takes rows of whatever has a shape
         if isinstance(which, slice):
-            return self.subset(np.arange(len(self))[which])
+            return self.subset(np.arange(*which.indices(len(self))))
         if not isinstance(which, int | np.integer):
             return self.subset(which)
         if not -len(self) <= which < len(self):
@@ -146,10 +146,20 @@ class GraphSet:
         """[G] the number of arcs of each graph."""
         return np.diff(self.edge_ptr[self.node_ptr])
 
-    @cached_property
+    @property
+    def mapped(self) -> bool:
+        """Whether its arrays lie in files and not in memory: such a set is to be read piece by piece."""
+        return isinstance(self.neighbors if self.neighbors.base is None else self.neighbors.base, np.memmap)
+
+    @property
     def degrees(self) -> Ints:
         """[N] the number of neighbors of each node."""
         return np.diff(self.edge_ptr)
+
+    def degrees_of(self, nodes: Array) -> Ints:
+        """[n] the number of neighbors of some nodes; reads nothing of the others."""
+        degrees: Ints = self.edge_ptr[nodes + 1] - self.edge_ptr[nodes]
+        return degrees
 
     @property
     def targets(self) -> Ints:
@@ -159,31 +169,30 @@ class GraphSet:
         return self.labels
 
     def subset(self, indices: Sequence[int] | Array) -> GraphSet:
-        """The graphs at ``indices`` (or under a boolean mask), in that order; classes stay as they are numbered."""
-        chosen = self._positions(indices)
-        sizes = self.sizes[chosen]
-        nodes = ranges(self.node_ptr[chosen], sizes)
-        arcs = ranges(self.edge_ptr[self.node_ptr[chosen]], self.arc_counts[chosen])
+        """The graphs at ``indices`` (or under a boolean mask), in that order; classes stay as they are numbered.
 
-        def at(array: Array | None, where: Ints) -> Array | None:
-            return None if array is None else array[where]
-
-        node_ptr = pointer(sizes)
+        Graphs that stand next to each other are not copied: the result views this set's arrays.
+        """
+        where = Selection.of(self.node_ptr, self.edge_ptr, self.positions(indices))
+        taken: dict[str, Any] = {key: array[where.rows(key)] for key, array in self.arrays().items() if key in OWNERS}
         return replace(
             self,
-            node_ptr=node_ptr,
-            edge_ptr=pointer(self.degrees[nodes]),
-            neighbors=self.neighbors[arcs],
-            labels=at(self.labels, chosen),
-            node_labels=at(self.node_labels, nodes),
-            node_attributes=at(self.node_attributes, nodes),
-            edge_labels=at(self.edge_labels, arcs),
-            edge_attributes=at(self.edge_attributes, arcs),
-            edge_weight=at(self.edge_weight, arcs),
-            loops=self._loops_of(chosen, node_ptr),
+            node_ptr=where.node_ptr,
+            edge_ptr=where.edge_ptr(self.edge_ptr),
+            loops=self.loops_of(where.graphs, where.node_ptr),
+            **taken,
         )
 
-    def _positions(self, indices: Sequence[int] | Array) -> Ints:
+    def chunks(self, nodes: int = 1 << 20, indices: Sequence[int] | Array | None = None) -> Iterator[GraphSet]:
+        """The set (or its graphs at ``indices``) in pieces of at most so many nodes, in order; a larger graph is alone.
+
+        What is computed piece by piece needs memory for one piece, however large the set is. Pieces carry no notes.
+        """
+        chosen = np.arange(len(self)) if indices is None else self.positions(indices)
+        for first, last in strides(self.sizes[chosen], nodes):
+            yield replace(self.subset(chosen[first:last]), notes={})
+
+    def positions(self, indices: Sequence[int] | Array) -> Ints:
         """Graph numbers 0..G−1 from numbers that may count from the end, or from a mask."""
         given = np.asarray(indices)
         if given.dtype == bool:
@@ -192,9 +201,14 @@ class GraphSet:
             return np.flatnonzero(given)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
             raise IndexError(f"graphs are chosen by a row of integers or a mask, not by {given.dtype} {given.shape}")
-        return np.arange(len(self))[given.astype(np.int64)]
+        given = given.astype(np.int64)
+        outside = (given < -len(self)) | (given >= len(self))
+        if outside.any():
+            raise IndexError(f"graph {given[outside][0]} of a set of {len(self)}")
+        return np.where(given < 0, given + len(self), given)
 
-    def _loops_of(self, chosen: Ints, node_ptr: Ints) -> SelfLoops | None:
+    def loops_of(self, chosen: Ints, node_ptr: Ints) -> SelfLoops | None:
+        """The self-loops of the graphs ``chosen``, whose nodes begin at ``node_ptr`` [n+1] from now on."""
         if self.loops is None:
             return None
         first = np.searchsorted(self.loops.node, self.node_ptr[chosen])
@@ -225,13 +239,14 @@ class GraphSet:
             found |= {f"loops.{key}": value for key, value in self.loops._asdict().items()}
         return {key: value for key, value in found.items() if value is not None}
 
-    def fingerprint(self) -> str:
-        """SHA-256 over all arrays with their names, types and shapes; the set's name and notes do not count."""
-        digest = hashlib.sha256()
-        for key, array in sorted(self.arrays().items()):
-            digest.update(f"{key}:{array.dtype.str}:{array.shape};".encode())
-            digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()
+    def fingerprint(self, indices: Sequence[int] | Array | None = None) -> str:
+        """SHA-256 over all arrays with their names, types and shapes; the set's name and notes do not count.
+
+        With ``indices`` it is that of the subset, which is read piece by piece and never held as a whole.
+        """
+        from gcaps.data.digest import fingerprint
+
+        return fingerprint(self, indices)
 
     def save(self, path: str | Path) -> None:
         """Write the set to the folder ``path``, from which :meth:`open` maps it without reading it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,20 +26,32 @@ def is_saved(path: Path) -> bool:
 def save(graphs: GraphSet, path: str | Path) -> None:
     """Write the set to the folder ``path``; a set that stood there before is replaced as a whole."""
     goal = Path(path)
-    if goal.exists() and not is_saved(goal):
-        raise DataError("exists and is not a saved GraphSet; choose another name", str(goal))
+    require_replaceable(goal)
     with replacing(goal) as folder:
         folder.mkdir()
         arrays = graphs.arrays()
         for key, array in arrays.items():
             np.save(folder / f"{key}.npy", array, allow_pickle=False)
-        page = {
-            "format": FORMAT,
-            "name": graphs.name,
-            "notes": dict(graphs.notes),
-            "arrays": {key: {"dtype": array.dtype.str, "shape": list(array.shape)} for key, array in arrays.items()},
-        }
-        write_json(folder / PAGE, page)
+        write_page(folder, graphs.name, graphs.notes, {key: (a.dtype, a.shape) for key, a in arrays.items()})
+
+
+def require_replaceable(goal: Path) -> None:
+    """DataError where something other than a saved set stands at ``goal``."""
+    if goal.exists() and not is_saved(goal):
+        raise DataError("exists and is not a saved GraphSet; choose another name", str(goal))
+
+
+def write_page(
+    folder: Path, name: str, notes: Mapping[str, int], arrays: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]
+) -> None:
+    """The page that makes a folder of arrays a saved set."""
+    page = {
+        "format": FORMAT,
+        "name": name,
+        "notes": dict(notes),
+        "arrays": {key: {"dtype": dtype.str, "shape": list(shape)} for key, (dtype, shape) in arrays.items()},
+    }
+    write_json(folder / PAGE, page)
 
 
 def open_saved(path: str | Path) -> GraphSet:

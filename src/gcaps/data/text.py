@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterator
 from typing import IO
 
 import numpy as np
@@ -33,7 +34,11 @@ def read_table(stream: IO[bytes], file: str, kind: str, columns: int | None = No
     Raises:
         DataError: at the first line that is not ``columns`` numbers of that kind, all finite.
     """
-    parts: list[Array] = []
+    return np.concatenate(list(table_strides(stream, file, kind, columns)))
+
+
+def table_strides(stream: IO[bytes], file: str, kind: str, columns: int | None = None) -> Iterator[Array]:
+    """The rows of :func:`read_table` in arrays of some hundred thousand, one after the other; always at least one."""
     rows = 0
     while chunk := stream.read(_STRIDE):
         chunk += stream.readline()
@@ -47,10 +52,9 @@ def read_table(stream: IO[bytes], file: str, kind: str, columns: int | None = No
         if table is None:
             raise _first_error(chunk, file, rows, kind, columns)
         rows += len(table)
-        parts.append(table)
-    if not parts:
+        yield table
+    if not rows:
         raise DataError("is empty", file)
-    return np.concatenate(parts)
 
 
 def _parse(chunk: bytes, kind: str, columns: int) -> Array | None:

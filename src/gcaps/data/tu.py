@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from gcaps.data.archive import Files
 from gcaps.data.arrays import Array, Ints, pointer
 from gcaps.data.assemble import EdgeRows, assemble
 from gcaps.data.graphset import GraphSet
-from gcaps.data.text import read_table
+from gcaps.data.text import read_table, table_strides
 from gcaps.errors import DataError
 
 
@@ -26,13 +27,13 @@ def read_tu(path: str | Path, *, labelled: bool = True) -> GraphSet:
     """
     files = Files(path)
     try:
-        return _Reader(files, labelled).read()
+        return TUReader(files, labelled).read()
     finally:
         files.close()
 
 
-class _Reader:
-    """One pass over one data set's files."""
+class TUReader:
+    """One data set's files, and what the format demands of them."""
 
     def __init__(self, files: Files, labelled: bool) -> None:
         self.files, self.labelled = files, labelled
@@ -51,9 +52,11 @@ class _Reader:
             return read_table(stream, self.place(part), kind, columns)
 
     def place(self, part: str) -> str:
+        """How errors call the file ``NAME_part.txt``."""
         return self.files.place(f"{self.name}_{part}.txt")
 
     def read(self) -> GraphSet:
+        """The whole set, in memory."""
         labels = self.graph_labels()
         graph_of = self.graph_of_node(None if labels is None else len(labels))
         num_graphs = int(graph_of.max()) + 1
@@ -61,7 +64,7 @@ class _Reader:
         node_labels = self.table("node_labels", columns=None)
         node_attributes = self.table("node_attributes", "number", None)
         for part, table in (("node_labels", node_labels), ("node_attributes", node_attributes)):
-            self.same_rows(part, table, num_nodes, "graph_indicator")
+            self.require_rows(part, None if table is None else len(table), num_nodes, "graph_indicator")
         rows = self.edges(graph_of)
         if (graph_of[1:] < graph_of[:-1]).any():
             order = np.argsort(graph_of, kind="stable")
@@ -80,6 +83,7 @@ class _Reader:
         )
 
     def graph_labels(self) -> Ints | None:
+        """[G] the labels as the source writes them."""
         labels = self.table("graph_labels")
         if not self.labelled:
             return None if labels is None else labels[:, 0].astype(np.int64)
@@ -99,50 +103,75 @@ class _Reader:
             raise DataError("is missing", self.place("graph_indicator"))
         graph_of = table[:, 0] - 1
         total = int(graph_of.max()) + 1 if num_graphs is None else num_graphs
-        outside = np.flatnonzero((graph_of < 0) | (graph_of >= total))
+        self.require_graphs(graph_of, total)
+        self.require_enough_nodes(total, len(graph_of))
+        self.require_no_empty_graph(np.bincount(graph_of, minlength=total))
+        return graph_of
+
+    def require_graphs(self, graph_of: Array, num_graphs: int, first: int = 0) -> None:
+        """DataError at the first line that names a graph that is not there; ``first`` lines came before."""
+        outside = np.flatnonzero((graph_of < 0) | (graph_of >= num_graphs))
         if len(outside):
-            problem = f"names graph {graph_of[outside[0]] + 1}; there are graphs 1 to {total}"
-            raise DataError(problem, self.place("graph_indicator"), int(outside[0]) + 1)
-        if total > len(graph_of):
-            counted = f"{total} graphs, but {self.place('graph_indicator')} has only {len(graph_of)} nodes"
+            problem = f"names graph {graph_of[outside[0]] + 1}; there are graphs 1 to {num_graphs}"
+            raise DataError(problem, self.place("graph_indicator"), first + int(outside[0]) + 1)
+
+    def require_enough_nodes(self, num_graphs: int, num_nodes: int) -> None:
+        """DataError where there are more graphs than nodes."""
+        if num_graphs > num_nodes:
+            counted = f"{num_graphs} graphs, but {self.place('graph_indicator')} has only {num_nodes} nodes"
             raise DataError(f"{counted}: at least one graph would have none", self.place("graph_labels"))
-        empty = np.flatnonzero(np.bincount(graph_of, minlength=total) == 0)
+
+    def require_no_empty_graph(self, sizes: Array) -> None:
+        """DataError where a graph has no nodes."""
+        empty = np.flatnonzero(sizes == 0)
         if len(empty):
             problem = f"graph {empty[0] + 1} has no nodes in {self.place('graph_indicator')}; remove the graph"
             raise DataError(problem, self.place("graph_labels"), int(empty[0]) + 1)
-        return graph_of
 
     def edges(self, graph_of: Array) -> EdgeRows:
-        with self.files.open(f"{self.name}_A.txt") as stream:
-            try:
-                table = read_table(stream, self.place("A"), "integer", 2)
-            except DataError as error:
-                if error.line is not None or error.problem != "is empty":
-                    raise
-                table = np.zeros((0, 2), dtype=np.int32)
-        for column in (0, 1):
-            ends = table[:, column]
-            if len(ends) and (ends.min() < 1 or ends.max() > len(graph_of)):
-                line = int(np.flatnonzero((ends < 1) | (ends > len(graph_of)))[0])
-                problem = f"names node {ends[line]}; there are nodes 1 to {len(graph_of)}"
-                raise DataError(problem, self.place("A"), line + 1)
+        """All rows, nodes counted from 0."""
+        table = np.concatenate([np.zeros((0, 2), dtype=np.int32), *self.edge_strides()])
+        self.require_nodes(table, len(graph_of))
         table -= 1
         source, target = table[:, 0], table[:, 1]
-        across = np.flatnonzero(graph_of[source] != graph_of[target])
-        if len(across):
-            u, v = source[across[0]], target[across[0]]
-            problem = (
-                f"the edge joins node {u + 1} of graph {graph_of[u] + 1} and node {v + 1} of graph {graph_of[v] + 1}; "
-                "both ends must lie in one graph"
-            )
-            raise DataError(problem, self.place("A"), int(across[0]) + 1)
+        self.require_one_graph(table, graph_of[source], graph_of[target])
         labels = self.table("edge_labels", columns=None)
         attributes = self.table("edge_attributes", "number", None)
         for part, values in (("edge_labels", labels), ("edge_attributes", attributes)):
-            self.same_rows(part, values, len(source), "A")
+            self.require_rows(part, None if values is None else len(values), len(source), "A")
         return EdgeRows(source, target, None if labels is None else labels.astype(np.int64), attributes)
 
-    def same_rows(self, part: str, table: Array | None, rows: int, other: str) -> None:
-        if table is not None and len(table) != rows:
-            problem = f"has {len(table)} rows, but {self.place(other)} has {rows}; the two must agree"
+    def edge_strides(self) -> Iterator[Array]:
+        """The rows of ``NAME_A.txt`` as they stand there; a set without any edge is a set."""
+        with self.files.open(f"{self.name}_A.txt") as stream:
+            try:
+                yield from table_strides(stream, self.place("A"), "integer", 2)
+            except DataError as error:
+                if error.line is not None or error.problem != "is empty":
+                    raise
+
+    def require_nodes(self, table: Array, num_nodes: int, first: int = 0) -> None:
+        """DataError where a row [R, 2], nodes counted from 1, names a node that is not there."""
+        for column in (0, 1):
+            ends = table[:, column]
+            if len(ends) and (ends.min() < 1 or ends.max() > num_nodes):
+                line = int(np.flatnonzero((ends < 1) | (ends > num_nodes))[0])
+                problem = f"names node {ends[line]}; there are nodes 1 to {num_nodes}"
+                raise DataError(problem, self.place("A"), first + line + 1)
+
+    def require_one_graph(self, table: Array, of_source: Array, of_target: Array, first: int = 0) -> None:
+        """DataError where a row [R, 2], nodes counted from 0, joins nodes of two graphs."""
+        across = np.flatnonzero(of_source != of_target)
+        if len(across):
+            row = across[0]
+            problem = (
+                f"the edge joins node {table[row, 0] + 1} of graph {of_source[row] + 1} and node {table[row, 1] + 1} "
+                f"of graph {of_target[row] + 1}; both ends must lie in one graph"
+            )
+            raise DataError(problem, self.place("A"), first + int(row) + 1)
+
+    def require_rows(self, part: str, count: int | None, rows: int, other: str) -> None:
+        """DataError where the table is there and has not as many rows as another."""
+        if count is not None and count != rows:
+            problem = f"has {count} rows, but {self.place(other)} has {rows}; the two must agree"
             raise DataError(problem, self.place(part))

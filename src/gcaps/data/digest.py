@@ -1,0 +1,77 @@
+"""The fingerprint of a set, or of some of its graphs, read in strides: memory does not grow with the set."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gcaps.data.arrays import Array, Ints, pointer, strides
+from gcaps.data.selection import OWNERS, Selection
+
+if TYPE_CHECKING:
+    from gcaps.data.graphset import GraphSet
+
+STRIDE = 1 << 19
+"""Nodes that are hashed together."""
+
+
+def fingerprint(graphs: GraphSet, indices: Sequence[int] | Array | None = None) -> str:
+    """SHA-256 over all arrays of the set, or of its subset at ``indices``, with their names, types and shapes."""
+    if indices is None:
+        arrays = {key: (array, array.shape, _rows(array)) for key, array in graphs.arrays().items()}
+    else:
+        arrays = _chosen(graphs, graphs.positions(indices))
+    digest = hashlib.sha256()
+    for key, (array, shape, parts) in sorted(arrays.items()):
+        digest.update(f"{key}:{array.dtype.str}:{shape};".encode())
+        for part in parts:
+            digest.update(np.ascontiguousarray(part).data)
+    return digest.hexdigest()
+
+
+def _rows(array: Array) -> Iterator[Array]:
+    return (array[first : first + STRIDE] for first in range(0, len(array), STRIDE))
+
+
+def _chosen(graphs: GraphSet, chosen: Ints) -> dict[str, tuple[Array, tuple[int, ...], Iterator[Array]]]:
+    """For each array of the subset: one of its type, its shape, and its rows piece by piece."""
+    sizes = graphs.sizes[chosen]
+    first_arc = graphs.edge_ptr[graphs.node_ptr[chosen]]
+    rows = {
+        "graphs": len(chosen),
+        "nodes": int(sizes.sum()),
+        "arcs": int((graphs.edge_ptr[graphs.node_ptr[chosen + 1]] - first_arc).sum()),
+    }
+    pieces = [chosen[first:last] for first, last in strides(sizes, STRIDE)]
+
+    def selections() -> Iterator[Selection]:
+        return (Selection.of(graphs.node_ptr, graphs.edge_ptr, piece) for piece in pieces)
+
+    def gathered(array: Array, key: str) -> Iterator[Array]:
+        return (array[where.rows(key)] for where in selections())
+
+    def edge_ptr() -> Iterator[Ints]:
+        yield np.zeros(1, dtype=np.int64)
+        before = 0
+        for where in selections():
+            part = where.edge_ptr(graphs.edge_ptr)[1:] + before
+            before = int(part[-1])
+            yield part
+
+    node_ptr = pointer(sizes)
+    found = {
+        "node_ptr": (node_ptr, node_ptr.shape, _rows(node_ptr)),
+        "edge_ptr": (graphs.edge_ptr, (rows["nodes"] + 1,), edge_ptr()),
+        "classes": (graphs.classes, graphs.classes.shape, _rows(graphs.classes)),
+    }
+    for key, array in graphs.arrays().items():
+        if key in OWNERS:
+            found[key] = (array, (rows[OWNERS[key]], *array.shape[1:]), gathered(array, key))
+    loops = graphs.loops_of(chosen, node_ptr)
+    if loops is not None:
+        there = {f"loops.{key}": array for key, array in loops._asdict().items() if array is not None}
+        found |= {key: (array, array.shape, _rows(array)) for key, array in there.items()}
+    return found

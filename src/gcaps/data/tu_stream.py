@@ -1,0 +1,242 @@
+"""A TU data set larger than memory: read in strides, assembled in blocks of graphs, written block by block."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from gcaps.data.archive import Files
+from gcaps.data.arrays import Array, Ints, pointer, strides
+from gcaps.data.assemble import EdgeRows, assemble
+from gcaps.data.spill import RowReader, Spill
+from gcaps.data.text import table_strides
+from gcaps.data.tu import TUReader
+from gcaps.data.writer import GraphSetWriter
+from gcaps.errors import DataError
+
+BLOCK = 1 << 20
+"""Nodes, and rows of edges, that are assembled together; a graph is never divided."""
+Progress: TypeAlias = Callable[[int, int], None]
+"""Takes how much is done, and of how much."""
+Block: TypeAlias = tuple[int, int, EdgeRows]
+"""Graphs [first, last) and all their edges, nodes counted over the whole set."""
+
+
+def convert_tu(path: str | Path, out: str | Path, *, labelled: bool = True, progress: Progress | None = None) -> None:
+    """Write the set that :func:`gcaps.data.read_tu` would read to the folder ``out``, byte for byte what it would save.
+
+    Memory holds what there is of each graph as a whole (its size, its label) and one block of graphs, or the largest
+    graph. Where the edges are listed graph by graph, as in all sets of the collection, one pass over them is enough;
+    else they are first sorted into files, a file a block.
+
+    Args:
+        path: a folder or a zip that holds the files.
+        out: the folder to write.
+        labelled: graph labels must be there and name at least two classes.
+        progress: told after each block how many graphs are done, and of how many.
+
+    Raises:
+        DataError: as read_tu.
+    """
+    files = Files(path)
+    try:
+        reader = _StreamReader(files, labelled, progress)
+        try:
+            reader.write(out, reader.blocks_in_order)
+        except _OutOfOrder:
+            reader.write(out, reader.blocks_by_sorting)
+    finally:
+        files.close()
+
+
+class _OutOfOrder(Exception):  # noqa: N818 - a turn of events, not an error
+    """An edge belongs to a graph that was taken for complete."""
+
+
+class _StreamReader(TUReader):
+    """One conversion."""
+
+    def __init__(self, files: Files, labelled: bool, progress: Progress | None) -> None:
+        super().__init__(files, labelled)
+        self.progress = progress
+
+    def write(self, out: str | Path, blocks: Callable[[Path], Iterator[Block]]) -> None:
+        labels = self.graph_labels()
+        with GraphSetWriter(out, self.name) as writer:
+            self.lay_out(None if labels is None else len(labels), writer.scratch)
+            node_labels = self.node_rows("node_labels", "integer", writer.scratch)
+            node_attributes = self.node_rows("node_attributes", "number", writer.scratch)
+            for first, last, rows in blocks(writer.scratch):
+                node_ptr = self.node_ptr[first : last + 1] - self.node_ptr[first]
+                rows.source, rows.target = rows.source - self.node_ptr[first], rows.target - self.node_ptr[first]
+                count = int(node_ptr[-1])
+                chunk = assemble(
+                    self.name,
+                    node_ptr,
+                    rows,
+                    labels=None if labels is None else labels[first:last],
+                    node_labels=None if node_labels is None else self.due(node_labels, count).astype(np.int64),
+                    node_attributes=None if node_attributes is None else self.due(node_attributes, count),
+                )
+                writer.extend(chunk)
+                if self.progress is not None:
+                    self.progress(last, len(self.node_ptr) - 1)
+            for table in (node_labels, node_attributes):
+                if table is not None:
+                    self.require_rows(table.name, table.count_all(), int(self.node_ptr[-1]), "graph_indicator")
+
+    def due(self, table: RowReader, count: int) -> Array:
+        """The next rows of a table of nodes."""
+        rows = table.take(count)
+        if len(rows) < count:
+            self.require_rows(table.name, table.count_all(), int(self.node_ptr[-1]), "graph_indicator")
+        return rows
+
+    def strides_of(self, part: str, kind: str = "integer", columns: int | None = 1) -> Iterator[Array]:
+        """The rows of ``NAME_part.txt``, some at a time."""
+        with self.files.open(f"{self.name}_{part}.txt") as stream:
+            yield from table_strides(stream, self.place(part), kind, columns)
+
+    def rows_of(self, part: str, kind: str) -> RowReader | None:
+        """The rows of a table of as many columns as its first row has, where there is one."""
+        if f"{self.name}_{part}.txt" not in self.files.names:
+            return None
+        return RowReader(part, self.strides_of(part, kind, None))
+
+    def lay_out(self, num_graphs: int | None, scratch: Path) -> None:
+        """Where each graph's nodes go, ``node_ptr``, and where nodes are listed out of order each node, ``rank``."""
+        if f"{self.name}_graph_indicator.txt" not in self.files.names:
+            raise DataError("is missing", self.place("graph_indicator"))
+        total = num_graphs
+        if total is None:
+            facts = [(int(part.min()), int(part.max()), len(part)) for part in self.strides_of("graph_indicator")]
+            total = max(largest for _, largest, _ in facts)
+            if min(smallest for smallest, _, _ in facts) < 1:
+                deque(self.graph_strides(total), maxlen=0)  # finds the line
+            self.require_enough_nodes(total, sum(count for _, _, count in facts))
+        sizes = np.zeros(total, dtype=np.int64)
+        latest, in_order = 0, True
+        for graph_of in self.graph_strides(total):
+            in_order &= bool(graph_of[0] >= latest and (graph_of[1:] >= graph_of[:-1]).all())
+            latest = int(graph_of[-1])
+            sizes += np.bincount(graph_of, minlength=total)
+        self.require_enough_nodes(total, int(sizes.sum()))
+        self.require_no_empty_graph(sizes)
+        self.node_ptr = pointer(sizes)
+        self.rank = None if in_order else self.ranked(scratch)
+
+    def graph_strides(self, num_graphs: int) -> Iterator[Array]:
+        """The graph of each node, counted from 0, some at a time."""
+        lines = 0
+        for part in self.strides_of("graph_indicator"):
+            self.require_graphs(part[:, 0] - 1, num_graphs, lines)
+            lines += len(part)
+            yield part[:, 0] - 1
+
+    def ranked(self, scratch: Path) -> Array:
+        """[N] where each node goes when nodes are sorted by graph, each graph's in the order of the file; on disk."""
+        rank = np.lib.format.open_memmap(
+            scratch / "rank.npy", mode="w+", dtype=np.int64, shape=(int(self.node_ptr[-1]),)
+        )
+        free = self.node_ptr[:-1].copy()
+        line = 0
+        for graph_of in self.graph_strides(len(free)):
+            order = np.argsort(graph_of, kind="stable")
+            count = np.bincount(graph_of, minlength=len(free))
+            rank[line + order] = np.repeat(free - pointer(count)[:-1], count) + np.arange(len(order))
+            free += count
+            line += len(graph_of)
+        return np.asarray(rank)
+
+    def node_rows(self, part: str, kind: str, scratch: Path) -> RowReader | None:
+        """The rows of a table of nodes, sorted by graph."""
+        table = self.rows_of(part, kind)
+        if table is None or self.rank is None:
+            return table
+        num_nodes, line = len(self.rank), 0
+        moved: Array | None = None
+        for rows in self.strides_of(part, kind, None):
+            if moved is None:
+                moved = np.lib.format.open_memmap(
+                    scratch / f"{part}.npy",
+                    mode="w+",
+                    dtype=np.int64 if kind == "integer" else np.float64,
+                    shape=(num_nodes, rows.shape[1]),
+                )
+            inside = rows[: max(num_nodes - line, 0)]
+            moved[self.rank[line : line + len(inside)]] = inside
+            line += len(rows)
+        self.require_rows(part, line, num_nodes, "graph_indicator")
+        assert moved is not None
+        return RowReader(part, (moved[first : first + BLOCK] for first in range(0, num_nodes, BLOCK)))
+
+    def edge_rows(self) -> Iterator[tuple[Ints, EdgeRows]]:
+        """Some rows at a time: the graph of each, and the rows, nodes counted from 0 and sorted by graph."""
+        tables = {
+            "labels": self.rows_of("edge_labels", "integer"),
+            "attributes": self.rows_of("edge_attributes", "number"),
+        }
+        there = {key: table for key, table in tables.items() if table is not None}
+        lines = 0
+        for table in self.edge_strides():
+            self.require_nodes(table, int(self.node_ptr[-1]), lines)
+            table = table - 1
+            ends = table if self.rank is None else self.rank[table]
+            graph_of, of_target = (np.searchsorted(self.node_ptr, ends[:, k], side="right") - 1 for k in (0, 1))
+            self.require_one_graph(table, graph_of, of_target, lines)
+            lines += len(table)
+            beside = {key: rows.take(len(table)) for key, rows in there.items()}
+            # where a table is too short, what is left of the edges is only counted for the message
+            if all(len(values) == len(table) for values in beside.values()):
+                if "labels" in beside:
+                    beside["labels"] = beside["labels"].astype(np.int64)
+                yield graph_of, EdgeRows(ends[:, 0], ends[:, 1], **beside)
+        for rows in there.values():
+            self.require_rows(rows.name, rows.count_all(), lines, "A")
+
+    def blocks_in_order(self, scratch: Path) -> Iterator[Block]:
+        """Blocks as the rows come; _OutOfOrder when they turn out not to be listed graph by graph."""
+        num_graphs = len(self.node_ptr) - 1
+        done, current = 0, 0
+        held: list[tuple[Ints, EdgeRows]] = []
+        for graph_of, rows in self.edge_rows():
+            if graph_of.min() < done:
+                raise _OutOfOrder
+            held.append((graph_of, rows))
+            current = max(current, int(graph_of.max()))
+            if current > done and sum(len(g) for g, _ in held) >= BLOCK:
+                graph_of, rows = _joined(held)
+                yield from self.divided(done, current, graph_of, rows)
+                left = np.flatnonzero(graph_of >= current)
+                held, done = [(graph_of[left], rows.take(left))], current
+        none = np.zeros(0, dtype=np.int64)
+        yield from self.divided(done, num_graphs, *(_joined(held) if held else (none, EdgeRows(none, none))))
+
+    def divided(self, first: int, last: int, graph_of: Ints, rows: EdgeRows) -> Iterator[Block]:
+        """The graphs [first, last) in blocks, by their nodes."""
+        for low, high in strides(np.diff(self.node_ptr[first : last + 1]), BLOCK):
+            inside = np.flatnonzero((graph_of >= first + low) & (graph_of < first + high))
+            yield first + low, first + high, rows.take(inside)
+
+    def blocks_by_sorting(self, scratch: Path) -> Iterator[Block]:
+        """Blocks of rows in any order: one pass counts them, one sorts them into files, one reads these."""
+        sizes = np.diff(self.node_ptr)
+        for graph_of, _ in self.edge_rows():
+            sizes += np.bincount(graph_of, minlength=len(sizes))
+        cuts = list(strides(sizes, BLOCK))
+        block_of = np.repeat(np.arange(len(cuts)), [last - first for first, last in cuts])
+        spill = Spill(scratch)
+        for graph_of, rows in self.edge_rows():
+            spill.add(block_of[graph_of], rows)
+        for number, (first, last) in enumerate(cuts):
+            yield first, last, spill.pop(number)
+
+
+def _joined(held: list[tuple[Ints, EdgeRows]]) -> tuple[Ints, EdgeRows]:
+    if len(held) == 1:
+        return held[0]
+    return np.concatenate([graph_of for graph_of, _ in held]), EdgeRows.joined([rows for _, rows in held])
