@@ -116,6 +116,12 @@ def test_fgsd_transform_joins_whatever_x_is_there(x):
         torch.testing.assert_close(out.x[:, :width], x.view(3, width).to(out.x.dtype))
 
 
+def test_fgsd_transform_takes_the_options_of_the_features(families):
+    options = {"spacing": "quantile", "soft": True, "f": "biharmonic"}
+    made = [AddFGSD(bins=4, attr_name="fgsd", **options).fit(to_pyg(families))(data).fgsd for data in to_pyg(families)]
+    assert np.array_equal(torch.cat(made).numpy(), FGSD(4, **options).fit_transform(families))
+
+
 def test_fgsd_transform_must_be_fitted_first(families):
     with pytest.raises(GcapsError, match="call fit with the training graphs first"):
         AddFGSD()(to_pyg(families)[0])

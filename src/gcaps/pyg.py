@@ -114,13 +114,14 @@ class AddFGSD(BaseTransform):  # type: ignore[misc]  # torch_geometric is not ty
         train_graphs = [transform(data) for data in train_graphs]
 
     Args:
-        bins: uniform bins; two more columns count what lies beyond them and what cannot be reached.
+        bins: how many; two more columns count what lies beyond them and what cannot be reached.
         attr_name: store the features under this name; by default they are appended to ``x``.
+        options: of :class:`gcaps.features.FGSD`: ``spacing``, ``soft``, ``f``, ``method`` and the rest.
     """
 
-    def __init__(self, bins: int = 32, attr_name: str | None = None) -> None:
+    def __init__(self, bins: int = 32, attr_name: str | None = None, **options: Any) -> None:
         self.bins, self.attr_name = bins, attr_name
-        self.fgsd = FGSD(bins)
+        self.fgsd = FGSD(bins, **options)
 
     def fit(self, graphs: Iterable[Data]) -> Self:
         """Take the range of the bins from these graphs, the training graphs."""

@@ -3,7 +3,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from gcaps.features import component_distances, harmonic_distances
-from gcaps.features.resistance import settle
+from gcaps.features.binning import settle
 from gcaps.testing import hostile_graphs
 from tests.oracle import dense
 

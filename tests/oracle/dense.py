@@ -140,3 +140,18 @@ def harmonic_distances(A: np.ndarray) -> np.ndarray:
                     (vectors[x, m] - vectors[y, m]) ** 2 / values[m] for m in range(1, len(nodes))
                 )
     return S
+
+
+def spectral_distances(A: np.ndarray, f) -> np.ndarray:
+    """Σ_{λ_n > 0} f(λ_n) (φ_n(x) − φ_n(y))² of a connected graph, eigenvalue by eigenvalue."""
+    values, vectors = np.linalg.eigh(np.diag(A.sum(axis=1)) - A)
+    S = np.zeros_like(A)
+    for value, vector in zip(values[1:], vectors.T[1:], strict=True):
+        S += f(value) * np.subtract.outer(vector, vector) ** 2
+    return S
+
+
+def resistances_by_pinv(A: np.ndarray) -> np.ndarray:
+    """L⁺_xx + L⁺_yy − 2 L⁺_xy of a connected graph."""
+    P = np.linalg.pinv(np.diag(A.sum(axis=1)) - A, hermitian=True, rtol=len(A) * 1e-15)
+    return np.diag(P)[:, None] + np.diag(P)[None, :] - 2 * P

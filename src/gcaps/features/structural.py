@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -9,37 +10,74 @@ import numpy as np
 from gcaps.data.arrays import Array, Floats
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import DataError
+from gcaps.features.matrix import NodeMatrix
 
 MAX_DEGREE = 127
 """Degrees above this share one column."""
 
 
-def one_hot(position: Array, width: int) -> Floats:
-    """[n, width] with a one at each position; a negative position gives a row of zeros."""
-    out = np.zeros((len(position), width), dtype=np.float32)
-    known = np.flatnonzero(position >= 0)
-    out[known, position[known]] = 1
-    return out
+class Fittable:
+    """What is learned from a set as a whole or, where it is too large, piece by piece."""
 
-
-class LabelFeatures:
-    """One column for each node label of the training graphs; a label never seen there gives zeros."""
+    def fit_pieces(self, pieces: Iterable[GraphSet]) -> Self:
+        """Learn from the pieces of a set."""
+        raise NotImplementedError
 
     def fit(self, graphs: GraphSet) -> Self:
-        """Collect the labels."""
-        self.values_ = [np.unique(column) for column in _labels(graphs).T]
-        return self
+        """Learn from training graphs."""
+        return self.fit_pieces([graphs])
+
+
+class OneHotFeatures(Fittable):
+    """Features with a known number of ones in each row and zeros elsewhere."""
+
+    @property
+    def num_features(self) -> int:
+        """Columns."""
+        raise NotImplementedError
+
+    def codes(self, graphs: GraphSet) -> Array:
+        """[N, c] the columns in which the ones stand; −1 where there is none."""
+        raise NotImplementedError
+
+    def encode(self, graphs: GraphSet) -> NodeMatrix:
+        """The features as column numbers."""
+        empty = np.empty((graphs.num_nodes, 0), dtype=np.float32)
+        return NodeMatrix(self.codes(graphs).astype(np.int32), self.num_features, empty)
 
     def transform(self, graphs: GraphSet) -> Floats:
-        """[N, labels]"""
+        """[N, num_features] float32: the ones and zeros themselves."""
+        return self.encode(graphs).toarray()
+
+
+class LabelFeatures(OneHotFeatures):
+    """One column for each node label of the training graphs; a label never seen there gives zeros."""
+
+    def fit_pieces(self, pieces: Iterable[GraphSet]) -> Self:
+        """Collect the labels of all pieces of a set."""
+        found: list[list[Array]] = []
+        for piece in pieces:
+            columns = [np.unique(column) for column in _labels(piece).T]
+            found = [[c] for c in columns] if not found else [[*f, c] for f, c in zip(found, columns, strict=True)]
+        self.values_ = [np.unique(np.concatenate(column)) for column in found]
+        return self
+
+    @property
+    def num_features(self) -> int:
+        """Labels seen, over all columns of labels."""
+        return sum(map(len, self.values_))
+
+    def codes(self, graphs: GraphSet) -> Array:
+        """[N, columns of labels]"""
         labels = _labels(graphs)
         if labels.shape[1] != len(self.values_):
             raise DataError(f"{graphs.name} has {labels.shape[1]} columns of node labels, expected {len(self.values_)}")
-        parts = []
-        for column, values in zip(labels.T, self.values_, strict=True):
-            at = np.minimum(np.searchsorted(values, column), len(values) - 1)
-            parts.append(one_hot(np.where(values[at] == column, at, -1), len(values)))
-        return np.concatenate(parts, axis=1)
+        found, first = np.empty(labels.shape, dtype=np.int32), 0
+        for number, values in enumerate(self.values_):
+            at = np.minimum(np.searchsorted(values, labels[:, number]), len(values) - 1)
+            found[:, number] = np.where(values[at] == labels[:, number], at + first, -1)
+            first += len(values)
+        return found
 
     def state(self) -> dict[str, Any]:
         """JSON values for :meth:`from_state`."""
@@ -53,17 +91,28 @@ class LabelFeatures:
         return made
 
 
-class AttributeFeatures:
+class AttributeFeatures(Fittable):
     """Continuous attributes, standardised by mean and deviation of the training nodes; 0/1 columns stay as they are."""
 
-    def fit(self, graphs: GraphSet) -> Self:
-        """Measure mean and deviation."""
-        values = _attributes(graphs).astype(np.float64)
-        binary = ((values == 0) | (values == 1)).all(axis=0)
-        deviation = values.std(axis=0)
-        self.mean_ = np.where(binary, 0.0, values.mean(axis=0))
+    def fit_pieces(self, pieces: Iterable[GraphSet]) -> Self:
+        """Measure mean and deviation over all pieces of a set, with Chan's formula."""
+        count, mean, squares, binary = 0, np.zeros(1), np.zeros(1), np.ones(1, dtype=bool)
+        for piece in pieces:
+            values = _attributes(piece).astype(np.float64)
+            n, own = len(values), values.mean(axis=0)
+            squares = squares + ((values - own) ** 2).sum(axis=0) + (own - mean) ** 2 * (count * n / (count + n))
+            mean = mean + (own - mean) * (n / (count + n))
+            binary = binary & ((values == 0) | (values == 1)).all(axis=0)
+            count += n
+        deviation = np.sqrt(squares / max(count, 1))
+        self.mean_ = np.where(binary, 0.0, mean)
         self.deviation_ = np.where(binary | (deviation == 0), 1.0, deviation)
         return self
+
+    @property
+    def num_features(self) -> int:
+        """Attributes of a node."""
+        return len(self.mean_)
 
     def transform(self, graphs: GraphSet) -> Floats:
         """[N, attributes]"""
@@ -85,17 +134,22 @@ class AttributeFeatures:
         return made
 
 
-class DegreeFeatures:
+class DegreeFeatures(OneHotFeatures):
     """One column for each degree 0..m, m the largest of the training graphs (at most 127); larger ones count as m."""
 
-    def fit(self, graphs: GraphSet) -> Self:
-        """Take the largest degree."""
-        self.largest_ = min(int(graphs.degrees.max(initial=0)), MAX_DEGREE)
+    def fit_pieces(self, pieces: Iterable[GraphSet]) -> Self:
+        """Take the largest degree of all pieces of a set."""
+        self.largest_ = min(max(int(piece.degrees.max(initial=0)) for piece in pieces), MAX_DEGREE)
         return self
 
-    def transform(self, graphs: GraphSet) -> Floats:
-        """[N, m + 1]"""
-        return one_hot(np.minimum(graphs.degrees, self.largest_), self.largest_ + 1)
+    @property
+    def num_features(self) -> int:
+        """m + 1"""
+        return self.largest_ + 1
+
+    def codes(self, graphs: GraphSet) -> Array:
+        """[N, 1]"""
+        return np.minimum(graphs.degrees, self.largest_)[:, None]
 
     def state(self) -> dict[str, Any]:
         """JSON values for :meth:`from_state`."""
@@ -109,16 +163,21 @@ class DegreeFeatures:
         return made
 
 
-class ConstantFeatures:
+class ConstantFeatures(OneHotFeatures):
     """A single column of ones: only the structure speaks."""
 
-    def fit(self, graphs: GraphSet) -> Self:
+    def fit_pieces(self, pieces: Iterable[GraphSet]) -> Self:
         """Nothing to learn."""
         return self
 
-    def transform(self, graphs: GraphSet) -> Floats:
-        """[N, 1]"""
-        return np.ones((graphs.num_nodes, 1), dtype=np.float32)
+    @property
+    def num_features(self) -> int:
+        """1"""
+        return 1
+
+    def codes(self, graphs: GraphSet) -> Array:
+        """[N, 1] zeros: the only column there is."""
+        return np.zeros((graphs.num_nodes, 1), dtype=np.int32)
 
     def state(self) -> dict[str, Any]:
         """JSON values for :meth:`from_state`."""

@@ -1,0 +1,218 @@
+"""Once over all components of a set: solve them piece by piece, in parallel, and never hold more than allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any, TypeVar
+
+import numpy as np
+from numba import get_num_threads
+from scipy.sparse import csc_array, diags_array
+from scipy.sparse.linalg import splu
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from gcaps.data.arrays import Floats, Ints, Ints32, pointer, ranges
+from gcaps.errors import MemoryLimitError
+from gcaps.features.binning import Piece
+from gcaps.features.elimination import CORE, eliminate, quotient_network, resistances, substitute
+from gcaps.features.quotient import Network, Quotient, compiled
+
+MEMORY = 2 << 30
+"""Bytes that matrices of distances may take at a time."""
+_TOGETHER = 1 << 20
+"""Entries of the small components that are solved in one call."""
+_BYTES_PER_ENTRY = 48
+"""What solving k classes at once takes for each of k × k entries: W, the shares, and a core with its inverse."""
+
+T = TypeVar("T")
+Progress = Callable[[int], None]
+"""Told how many more nodes are done."""
+Solve = Callable[[Network, Quotient, int], Piece]
+
+
+def dense_bytes(classes: Ints) -> Ints:
+    """What solving so many classes at once takes."""
+    return _BYTES_PER_ENTRY * classes**2
+
+
+def sweep(
+    network: Network,
+    q: Quotient,
+    consume: Callable[[Piece, Ints], T],
+    *,
+    solve: Solve | None = None,
+    which: Ints | None = None,
+    memory: int = MEMORY,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[T]:
+    """``consume(piece, components)`` of every piece of the components ``which`` (by default all), in some order.
+
+    Args:
+        network: all graphs.
+        q: their components and twins.
+        consume: called in several threads at a time.
+        solve: distances of one component at once, other than the harmonic ones.
+        which: components.
+        memory: bytes; a component whose matrix would take more comes in several pieces, each some of its rows.
+        jobs: threads; by default as many as numba's.
+        progress: told of nodes whose distances are done.
+    """
+    jobs = jobs or get_num_threads()
+    width = np.diff(q.component_ptr)
+    which = np.arange(len(width)) if which is None else which
+    need = dense_bytes(width[which])
+    beyond = which[need > memory]
+    if solve is not None and len(beyond):
+        raise MemoryLimitError(
+            f"the distances of a component of {width[beyond].max():,} nodes need {need.max() >> 20:,} MiB, more than "
+            f"the limit of {memory >> 20:,} MiB; raise memory or take harmonic distances"
+        )
+    alone = which[(need <= memory) & (need > memory // jobs)]
+    small = which[(width[which] < CORE) & (need <= memory // jobs)] if solve is None else which[:0]
+    single = np.setdiff1d(which, np.concatenate([beyond, alone, small]))
+    single = single[np.argsort(-width[single], kind="stable")]
+    together = max(1, min(_TOGETHER, memory // jobs // _BYTES_PER_ENTRY))
+    batch = np.cumsum(width[small] ** 2) // together
+    batches = [small[batch == b] for b in np.unique(batch)]
+
+    def done(some: Ints, result: T) -> T:
+        if progress is not None:
+            progress(int(q.nodes_in_component[some].sum()))
+        return result
+
+    def one(p: int) -> T:
+        some = np.array([p])
+        return done(some, consume((solve or harmonic)(network, q, p), some))
+
+    def several(some: Ints) -> T:
+        return done(some, consume(_solved_together(network, q, some), some))
+
+    dense = bool(len(beyond) or len(alone) or len(single))
+    with threadpool_limits(1, user_api="blas") if dense else nullcontext():
+        for p in beyond:
+            for piece in _rows(network, q, int(p), memory):
+                yield consume(piece, np.array([p]))
+            done(np.array([p]), None)  # type: ignore[arg-type]
+        yield from map(one, alone.tolist())
+        if jobs == 1 or len(single) + len(batches) == 1:
+            yield from map(one, single.tolist())
+            yield from map(several, batches)
+        else:
+            with ThreadPoolExecutor(jobs) as pool:
+                waiting = [pool.submit(one, p) for p in single.tolist()]
+                waiting += [pool.submit(several, some) for some in batches]
+                try:
+                    for future in waiting:
+                        yield future.result()
+                finally:
+                    for future in waiting:
+                        future.cancel()
+
+
+def harmonic(network: Network, q: Quotient, p: int) -> Piece:
+    """The harmonic distances of one component."""
+    first, last = q.component_ptr[p], q.component_ptr[p + 1]
+    W = quotient_network(*network, q.class_of, q.head, q.size, first, last)
+    R, rows = resistances(W)
+    ends = np.array([0, last - first])
+    return Piece(R.reshape(-1), np.zeros(1, dtype=np.int64), ends, rows + first, ends, rows + first)
+
+
+def _solved_together(network: Network, q: Quotient, some: Ints) -> Piece:
+    """Small components in one call."""
+    width = np.diff(q.component_ptr)[some]
+    ptr, start = pointer(width), pointer(width**2)
+    R, rows = np.zeros(start[-1]), ranges(q.component_ptr[some], width)
+    _solve_small(*network, q.class_of, q.head, q.size, q.component_ptr, some, start, ptr, R, rows)
+    return Piece(R, start[:-1], ptr, rows, ptr, rows)
+
+
+@compiled
+def _solve_small(
+    edge_ptr: Ints,
+    first: Ints,
+    neighbors: Ints32,
+    weight: Floats,
+    class_of: Ints,
+    head: Ints,
+    size: Ints,
+    component_ptr: Ints,
+    some: Ints,
+    start: Ints,
+    ptr: Ints,
+    R: Floats,
+    rows: Ints,
+) -> None:
+    last_one = np.zeros((1, 1))
+    for number in range(len(some)):
+        begin, end = component_ptr[some[number]], component_ptr[some[number] + 1]
+        k = end - begin
+        if k == 1:
+            continue
+        W = quotient_network(edge_ptr, first, neighbors, weight, class_of, head, size, begin, end)
+        order, owned, onto, share, inverse_strength = eliminate(W, k + 1, 1)
+        goal = R[start[number] : start[number + 1]].reshape((k, k))
+        substitute(order, owned, onto, share, inverse_strength, last_one, goal)
+        for i in range(k):
+            rows[ptr[number] + i] = begin + order[k - 1 - i]
+
+
+def _rows(network: Network, q: Quotient, p: int, memory: int) -> Iterator[Piece]:
+    """One component some rows at a time: R_xy = G_xx + G_yy − 2 G_xy, G the inverse of the grounded Laplacian.
+
+    Sparse LU factors are kept and solved with twice, once for the diagonal of G.
+    """
+    W = sparse_quotient(network, q, p)
+    strength = W.sum(axis=0)
+    k = len(strength)
+    ground = int(np.argmax(strength))
+    rest = np.delete(np.arange(k), ground)
+    L = csc_array(diags_array(strength) - W)[rest][:, rest]
+    options = {"SymmetricMode": True}
+    factors = splu(csc_array(L), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+    if 16 * factors.nnz > memory:
+        raise MemoryLimitError(
+            f"exact distances of a component of {k:,} nodes need factors of {16 * factors.nnz >> 20:,} MiB, more than "
+            f"the limit of {memory >> 20:,} MiB; raise memory or take method='sketch'"
+        )
+    step = max(1, memory // (6 * 8 * k))
+    blocks = np.split(np.arange(k), range(step, k, step))
+    diagonal = np.zeros(k)
+    for block in blocks:
+        diagonal[block] = _columns(factors, rest, block, k)[np.arange(len(block)), block]
+    classes = np.arange(k) + q.component_ptr[p]
+    for block in blocks:
+        R = _columns(factors, rest, block, k)
+        R *= -2
+        R += diagonal[block][:, None]
+        R += diagonal
+        ends, across = np.array([0, len(block)]), np.array([0, k])
+        yield Piece(np.maximum(R, 0).reshape(-1), np.zeros(1, dtype=np.int64), ends, classes[block], across, classes)
+
+
+def _columns(factors: Any, rest: Ints, block: Ints, k: int) -> Floats:
+    """[b, k] rows of G; those of the ground are 0."""
+    unit = np.zeros((k, len(block)))
+    unit[block, np.arange(len(block))] = 1
+    G = np.zeros((len(block), k))
+    G[:, rest] = factors.solve(unit[rest]).T
+    return G
+
+
+def sparse_quotient(network: Network, q: Quotient, p: int) -> csc_array:
+    """[k, k] conductances between the classes of one component."""
+    first, last = int(q.component_ptr[p]), int(q.component_ptr[p + 1])
+    heads = q.head[first:last]
+    degree = network.edge_ptr[heads + 1] - network.edge_ptr[heads]
+    arcs = ranges(network.edge_ptr[heads], degree)
+    source = np.repeat(np.arange(first, last), degree)
+    node = np.repeat(network.first[heads], degree) + network.neighbors[arcs]
+    target = q.class_of[node]
+    kept = (target != source) & (q.head[target] == node)
+    source, target = source[kept], target[kept]
+    weight = network.weight[arcs[kept]] if len(network.weight) else 1.0
+    value = weight * q.size[source] * q.size[target]
+    return csc_array((value, (source - first, target - first)), shape=(last - first, last - first))
