@@ -1,0 +1,267 @@
+"""Graph kernels: the same Gram matrices as GraKeL's, and how much sooner; time and memory on whole data sets.
+
+    python benchmarks/kernels.py                                  # equality and speed, MUTAG and NCI1
+    python benchmarks/kernels.py --short                          # the same on MUTAG and a part of it
+    python benchmarks/kernels.py table --data NCI1 DD --to DIR    # every kernel on whole sets, resumable
+
+Sets other than MUTAG need GCAPS_DATA. Slow kernels of GraKeL run on the first graphs of a set and are extrapolated: by
+the number of pairs, MLG by the number of graphs, which is a lower bound. GraKeL's fast random walks stop at a loose
+tolerance; there, Gram matrices are compared with its slow ones, on 15 small graphs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import resource
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grakel
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import gcaps
+from gcaps.data.graphset import GraphSet
+from gcaps.files import write_json
+from gcaps.kernels import (
+    DeepGraphKernel,
+    Graphlet,
+    MultiscaleLaplacian,
+    RandomWalk,
+    ShortestPath,
+    WeisfeilerLehman,
+    WLOptimalAssignment,
+)
+
+WIDTH = 110
+SETS = (
+    *("PTC", "PROTEINS", "NCI1", "NCI109", "DD", "ENZYMES"),
+    *("COLLAB", "IMDB-BINARY", "IMDB-MULTI", "REDDIT-BINARY", "REDDIT-MULTI-5K"),
+)
+WHOLE: dict[str, Callable[[], Any]] = {
+    "WL, h = 4": lambda: WeisfeilerLehman(4),
+    "WL-OA, h = 4": lambda: WLOptimalAssignment(4),
+    "SP": lambda: ShortestPath(),
+    "GK, size 4": lambda: Graphlet(4),
+    "GK, size 7": lambda: Graphlet(7),
+    "RW, λ = 0.01": lambda: RandomWalk(1e-2, labels=False, diverging="damp"),
+    "RW with labels, λ = 0.01": lambda: RandomWalk(1e-2, diverging="damp"),
+    "DGK (WL, h = 3)": lambda: DeepGraphKernel("wl"),
+    "MLG, 2 levels": lambda: MultiscaleLaplacian(2),
+}
+"""One setting of each kernel, run on whole sets."""
+
+
+SLOW = {
+    "RW, λ = 0.01": lambda: grakel.RandomWalk(lamda=1e-2, method_type="baseline"),
+    "RW with labels, λ = 0.01": lambda: grakel.RandomWalkLabeled(lamda=1e-2, method_type="baseline"),
+}
+"""GraKeL's kernels by matrix inversion."""
+
+
+def grakel_graphs(graphs: GraphSet, one_hot: bool = False) -> list[list[Any]]:
+    """The same graphs as GraKeL takes them; MLG wants labels as vectors."""
+    found = []
+    kinds = np.unique(graphs.node_labels)
+    for graph in graphs:
+        A = np.zeros((graph.num_nodes, graph.num_nodes))
+        A[tuple(graph.edge_index)] = 1
+        labels: dict[int, Any] = dict(enumerate(graph.node_labels[:, 0].tolist()))
+        if one_hot:
+            labels = {v: tuple((kinds == label).astype(float)) for v, label in labels.items()}
+        found.append([A, labels, dict.fromkeys(map(tuple, graph.edge_index.T.tolist()), 0)])
+    return found
+
+
+def peers(graphs: GraphSet) -> dict[str, tuple[Any, Callable[[], Any], int, str]]:
+    """Kernel: ours, GraKeL's, on how many graphs GraKeL's runs, and how definitions differ."""
+    kinds = len(np.unique(graphs.node_labels))
+    return {
+        "WL, h = 4": (WeisfeilerLehman(4), lambda: grakel.WeisfeilerLehman(n_iter=4), len(graphs), ""),
+        "WL-OA, h = 4": (
+            WLOptimalAssignment(4),
+            lambda: grakel.WeisfeilerLehmanOptimalAssignment(n_iter=4),
+            min(len(graphs), 500),
+            "",
+        ),
+        "SP": (ShortestPath(), lambda: grakel.ShortestPath(), len(graphs), ""),
+        "RW, λ = 0.01": (
+            RandomWalk(1e-2, labels=False, tol=1e-12),
+            lambda: grakel.RandomWalk(lamda=1e-2),
+            min(len(graphs), 60),
+            "",
+        ),
+        "RW with labels, λ = 0.01": (
+            RandomWalk(1e-2, tol=1e-12),
+            lambda: grakel.RandomWalkLabeled(lamda=1e-2),
+            min(len(graphs), 40),
+            "GraKeL adds node pairs with different labels as walks of length 0",
+        ),
+        "MLG, 0 levels": (
+            MultiscaleLaplacian(0, rank=kinds, normalize=True),
+            lambda: grakel.MultiscaleLaplacian(
+                L=0, heta=0.1, gamma=0.1, P=kinds, n_samples=2000, random_state=0, normalize=True
+            ),
+            min(len(graphs), 40),
+            "normalized: GraKeL leaves out the factor ½ in ½S⁻¹ + ½S'⁻¹, a constant at 0 levels, another γ above",
+        ),
+        "MLG, 2 levels": (
+            MultiscaleLaplacian(2, samples=50),
+            lambda: grakel.MultiscaleLaplacian(L=2, heta=0.1, gamma=0.1, P=10, n_samples=50, random_state=0),
+            min(len(graphs), 12),
+            "other reference nodes, and as above: values are not comparable",
+        ),
+    }
+
+
+def relative(found: Any, expected: Any) -> float:
+    """The largest |found − expected| / |expected|; where 0 is expected, 0 must have been found."""
+    difference = np.abs(found - expected)
+    return float(np.max(np.divide(difference, np.abs(expected), out=difference.copy(), where=expected != 0)))
+
+
+def compare(name: str, graphs: GraphSet, kernel: str) -> dict[str, Any]:
+    """Time of all graphs, and the largest relative difference of the Gram matrix on those that GraKeL's run had."""
+    ours, theirs, count, remark = peers(graphs)[kernel]
+    ours.fit_transform(graphs.subset(range(4)))  # compiled, or read from the compiler's cache
+    K, times = None, []
+    while not times or (sum(times) < 5 and len(times) < 5):
+        began = time.perf_counter()
+        K = ours.fit_transform(graphs)
+        times.append(time.perf_counter() - began)
+    seconds = statistics.median(times)
+    given = grakel_graphs(graphs.subset(range(count)), one_hot=kernel.startswith("MLG"))
+    began = time.perf_counter()
+    expected = theirs().fit_transform(given)
+    peer = time.perf_counter() - began
+    scale = len(graphs) / count
+    if not kernel.startswith("MLG"):
+        scale *= (len(graphs) + 1) / (count + 1)
+    which = np.arange(count)
+    if kernel in SLOW:
+        which = np.flatnonzero(graphs.sizes <= 20)[:15]
+        expected = SLOW[kernel]().fit_transform(grakel_graphs(graphs.subset(which)))
+    if kernel.startswith("RW with"):
+        n = graphs.sizes[which]
+        expected = expected - (np.outer(n, n) - WeisfeilerLehman(0).fit_transform(graphs.subset(which)))
+    return {
+        "data": name,
+        "kernel": kernel,
+        "seconds": seconds,
+        "grakel_seconds": peer * scale,
+        "grakel_graphs": count,
+        "graphs": len(graphs),
+        "ratio": peer * scale / seconds,
+        "difference": None if kernel == "MLG, 2 levels" else relative(K[np.ix_(which, which)], expected),
+        "remark": remark,
+    }
+
+
+def _whole(name: str, kernel: str, conn: Any) -> None:
+    graphs = gcaps.load(name)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    made = WHOLE[kernel]()
+    began = time.perf_counter()
+    K = made.fit_transform(graphs)
+    seconds = time.perf_counter() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    finite = bool(np.isfinite(K).all())
+    conn.send({"seconds": seconds, "peak_mib": peak / 1024, "before_mib": before / 1024, "finite": finite})
+
+
+def whole_set(name: str, kernel: str) -> dict[str, Any]:
+    """One kernel on one set, in a process of its own for its peak of memory."""
+    context = multiprocessing.get_context("spawn")
+    receive, send = context.Pipe(duplex=False)
+    process = context.Process(target=_whole, args=(name, kernel, send))
+    process.start()
+    send.close()
+    try:
+        measured = receive.recv()
+    except EOFError:
+        measured = {"seconds": None, "failed": True}
+    process.join()
+    return {"data": name, "kernel": kernel, **measured}
+
+
+def table(names: list[str], kernels: list[str], folder: Path) -> list[dict[str, Any]]:
+    """Every kernel on every set; what already stands in ``folder`` is not run again."""
+    rows = []
+    for kernel in kernels:
+        for name in names:
+            file = folder / f"{name} {kernel}.json".replace(" ", "-").replace(",", "").replace("=-", "")
+            if not file.exists():
+                write_json(file, whole_set(name, kernel))
+            rows.append(json.loads(file.read_text()))
+    return rows
+
+
+def comparison_table(rows: list[dict[str, Any]]) -> Table:
+    shown = Table(title="Gram matrices: gcaps against GraKeL")
+    for column in ("data", "kernel", "gcaps, s", "GraKeL, s", "times faster", "largest relative difference"):
+        shown.add_column(column, justify="left" if column in ("data", "kernel") else "right")
+    for row in rows:
+        part = "" if row["grakel_graphs"] == row["graphs"] else f" (from {row['grakel_graphs']} graphs)"
+        difference = "–" if row["difference"] is None else f"{row['difference']:.0e}"
+        cells = (f"{row['seconds']:.2f}", f"{row['grakel_seconds']:,.1f}{part}", f"{row['ratio']:,.0f}", difference)
+        shown.add_row(row["data"], row["kernel"], *cells)
+    return shown
+
+
+def whole_table(rows: list[dict[str, Any]]) -> Table:
+    shown = Table(title="Time (s) and peak memory (MiB) of whole sets")
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    shown.add_column("kernel")
+    for name in names:
+        shown.add_column(name, justify="right")
+    for kernel in dict.fromkeys(row["kernel"] for row in rows):
+        cells = {row["data"]: row for row in rows if row["kernel"] == kernel}
+        shown.add_row(
+            kernel,
+            *(
+                "failed" if c.get("seconds") is None else f"{c['seconds']:.1f} / {c['peak_mib']:,.0f}"
+                for c in (cells[name] for name in names)
+            ),
+        )
+    return shown
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("section", nargs="*", help="grakel, table (default: grakel)")
+    parser.add_argument("--short", action="store_true", help="MUTAG only")
+    parser.add_argument("--data", nargs="*", help="sets (default: MUTAG and NCI1; for table the paper's eleven)")
+    parser.add_argument("--kernels", nargs="*", help="kernels, as the tables name them (default: all)")
+    parser.add_argument("--to", type=Path, default=Path("kernel-times"), help="folder of the table's measurements")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    sections = options.section or ["grakel"]
+    console = Console()
+    console = console if console.is_terminal else Console(width=WIDTH)
+    figures: dict[str, Any] = {}
+    if "grakel" in sections:
+        names = ["MUTAG"] if options.short else options.data or ["MUTAG", "NCI1"]
+        figures["grakel"] = []
+        for name in names:
+            graphs = gcaps.load(name)
+            for kernel in peers(graphs):
+                if not options.kernels or kernel in options.kernels:
+                    figures["grakel"].append(compare(name, graphs, kernel))
+        console.print(comparison_table(figures["grakel"]))
+        for remark in dict.fromkeys(f"{r['kernel']}: {r['remark']}" for r in figures["grakel"] if r["remark"]):
+            console.print(remark)
+    if "table" in sections:
+        figures["table"] = table(options.data or list(SETS), options.kernels or list(WHOLE), options.to)
+        console.print(whole_table(figures["table"]))
+    if options.json:
+        write_json(options.json, figures)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""Deep graph kernels (Yanardag and Vishwanathan, 2015): substructures that keep the same company count as similar."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+from sklearn.utils.extmath import randomized_svd
+from sklearn.utils.validation import check_is_fitted
+
+from gcaps.data.arrays import Array, Floats, Ints
+from gcaps.data.graphset import GraphSet
+from gcaps.errors import ConfigError
+from gcaps.kernels.base import FeatureKernel, GraphKernel, inverse_root
+from gcaps.kernels.gram import gram, squares
+from gcaps.kernels.graphlet import Graphlet
+from gcaps.kernels.hashing import mix, neighbors_of_set
+from gcaps.kernels.shortest_path import ShortestPath
+from gcaps.kernels.weisfeiler_lehman import WeisfeilerLehman, refine
+
+_CONTEXTS = 200_000
+"""Nodes whose company is looked at."""
+_WINDOW = 4
+"""Neighbors drawn for each."""
+_WORDS = 4000
+"""Words of an embedding from whole graphs; rarer ones have none."""
+
+
+class DeepGraphKernel(GraphKernel):
+    """k(G, H) = φ(G)ᵀ M φ(H), M = (1−s) I + s E Eᵀ, with an embedding E [V, d] of the substructures that φ counts.
+
+    E is learned from the training graphs: E = U√Σ of the truncated singular value decomposition of the positive
+    pointwise mutual information of substructures that occur together, what skip-gram with negative sampling factorises
+    (Levy and Goldberg, 2014); its rows have length one. Colors occur together at a node and at its neighbors; paths and
+    graphlets within a graph, in proportion to their counts. The paper has M = E Eᵀ (s = 1); there, vectors of rare
+    substructures hardly move from their random start and are nearly orthogonal, for which (1−s) I stands here.
+
+    Args:
+        base: φ: ``wl`` colors of h refinements, ``sp`` shortest paths, ``graphlet`` graphlets.
+        dimension: d.
+        share: s, from 0 (the base kernel) to 1.
+        height: refinements of ``wl``.
+        size: nodes of a graphlet.
+        seed: decides samples and the decomposition's start.
+        normalize: divide by √(k(G, G) k(H, H)).
+    """
+
+    def __init__(
+        self,
+        base: Literal["wl", "sp", "graphlet"] = "wl",
+        *,
+        dimension: int = 64,
+        share: float = 0.1,
+        height: int = 3,
+        size: int = 5,
+        seed: int = 0,
+        normalize: bool = False,
+    ) -> None:
+        self.base, self.dimension, self.share, self.height, self.size = base, dimension, share, height, size
+        self.seed, self.normalize = seed, normalize
+
+    def pairwise(self, graphs: GraphSet) -> bool:
+        """The embedding comes from the training graphs."""
+        return False
+
+    def embed(self, X: Any) -> Floats:
+        """[m, d] φ(G)ᵀE."""
+        check_is_fitted(self, "embedding_")
+        return self._embed(self.base_.features(self._graphs(X, fitting=False)))
+
+    def _fit(self, graphs: GraphSet) -> None:
+        if self.base not in ("wl", "sp", "graphlet"):
+            raise ConfigError(f"there is no base {self.base!r}; there are wl, sp, graphlet")
+        if self.dimension < 1 or not 0 <= self.share <= 1:
+            raise ConfigError(f"dimension must be 1 or more and share from 0 to 1; got {self.dimension}, {self.share}")
+        self.base_: FeatureKernel = {
+            "wl": WeisfeilerLehman(self.height),
+            "sp": ShortestPath(),
+            "graphlet": Graphlet(self.size, seed=self.seed),
+        }[self.base]
+        self.base_.fit(graphs)
+        if self.base == "wl":
+            together: Any = node_company(graphs, self.height, self.base_.vocabulary_, self.seed)
+        else:
+            together = graph_company(self.base_.features(graphs))
+        self.embedding_ = embedding(together, self.dimension, self.seed)
+        self._counts_ = self.base_.features(graphs)
+        self._embedded_ = self._embed(self._counts_)
+        self._scale_ = inverse_root(self._squares(self._counts_, self._embedded_))
+
+    def _embed(self, counts: csr_array) -> Floats:
+        found: Floats = counts[:, : len(self.embedding_)] @ self.embedding_
+        return found
+
+    def _squares(self, counts: csr_array, embedded: Floats) -> Floats:
+        found: Floats = (1 - self.share) * squares(counts) + self.share * (embedded**2).sum(axis=1)
+        return found
+
+    def _train_gram(self) -> Floats:
+        K: Floats = (1 - self.share) * gram(self._counts_) + self.share * (self._embedded_ @ self._embedded_.T)
+        return K
+
+    def _cross_gram(self, graphs: GraphSet) -> tuple[Floats, Floats]:
+        counts = self.base_.features(graphs)
+        embedded = self._embed(counts)
+        K = (1 - self.share) * gram(counts[:, : len(self.embedding_)], self._counts_)
+        return K + self.share * (embedded @ self._embedded_.T), self._squares(counts, embedded)
+
+
+def node_company(graphs: GraphSet, height: int, vocabulary: Array, seed: int) -> csr_array:
+    """[V, V] how often two colors stand at the same node or at neighbors, from a sample of nodes and neighbors."""
+    rng = np.random.default_rng(seed)
+    colors = refine(graphs, height)
+    words = np.stack([np.searchsorted(vocabulary, mix(c + np.uint64(i))) for i, c in enumerate(colors)], axis=1)
+    nodes = np.sort(rng.permutation(graphs.num_nodes)[:_CONTEXTS])
+    degree = graphs.degrees[nodes]
+    others = [nodes]
+    if len(graphs.neighbors):
+        neighbors = neighbors_of_set(graphs)
+        for _ in range(_WINDOW):
+            arc = graphs.edge_ptr[nodes] + rng.integers(0, np.maximum(degree, 1))
+            others.append(np.where(degree > 0, neighbors[np.minimum(arc, len(neighbors) - 1)], nodes))
+    total: csr_array = csr_array((len(vocabulary), len(vocabulary)))
+    for other in others:
+        row = np.repeat(words[nodes], height + 1, axis=1).ravel()
+        column = np.tile(words[other], (1, height + 1)).ravel()
+        total = total + coo_array((np.ones(len(row)), (row, column)), shape=total.shape).tocsr()
+    return total + total.T
+
+
+def graph_company(counts: csr_array) -> csr_array:
+    """[V, V] Σ over graphs of the shares of two words in it; rows and columns of rare words are zero."""
+    size: Floats = np.asarray(counts.sum(axis=1), dtype=np.float64)
+    share = csr_array(counts.multiply(np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)[:, None]))
+    frequency = np.asarray(share.sum(axis=0))
+    keep: Ints = np.sort(np.argsort(-frequency, kind="stable")[:_WORDS])
+    inside = share.tocsc()[:, keep]
+    company = (inside.T @ inside).tocoo()
+    width = counts.shape[1]
+    return coo_array((company.data, (keep[company.row], keep[company.col])), shape=(width, width)).tocsr()
+
+
+def embedding(together: csr_array, dimension: int, seed: int) -> Floats:
+    """[V, d] U√Σ of the positive pointwise mutual information, rows of length one (zero where there is nothing)."""
+    C = together.tocoo()
+    margin: Floats = np.asarray(together.sum(axis=1), dtype=np.float64)
+    information = np.log(C.data * margin.sum() / (margin[C.row] * margin[C.col]), where=C.data > 0, out=np.zeros(C.nnz))
+    keep = information > 0
+    ppmi = csr_array((information[keep], (C.row[keep], C.col[keep])), shape=C.shape)
+    rank = min(dimension, C.shape[0])
+    U, sigma, _ = randomized_svd(ppmi, rank, random_state=seed, n_iter=2)
+    E: Floats = U * np.sqrt(sigma)
+    length = np.sqrt((E**2).sum(axis=1))
+    E *= np.divide(1.0, length, out=np.zeros_like(length), where=length > 1e-9)[:, None]
+    return E

@@ -1,0 +1,89 @@
+"""X Yᵀ of sparse matrices with few frequent and many rare columns, as a dense matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from scipy.sparse import csr_array
+
+from gcaps.data.arrays import Array, Floats
+
+_DENSE = 0.06
+"""Columns that this share of the rows has go to dense matrix multiplication."""
+_BLOCK = 1 << 24
+"""Numbers of a dense block."""
+
+
+def gram(X: csr_array, Y: csr_array | None = None) -> Floats:
+    """X Yᵀ [n, m], or X Xᵀ, in float64.
+
+    Frequent columns are multiplied densely, block by block; rare ones by walking down the columns; those that a single
+    row has meet only themselves.
+    """
+    if Y is None:
+        return _symmetric(X)
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(f"X and Y have {X.shape[1]} and {Y.shape[1]} columns")
+    x, y = (np.bincount(m.indices, minlength=m.shape[1]) for m in (X, Y))
+    frequent = x * y > (_DENSE**2) * X.shape[0] * Y.shape[0]
+    K = np.zeros((X.shape[0], Y.shape[0]))
+    for part in _blocks(np.flatnonzero(frequent), X.shape[0] + Y.shape[0]):
+        K += dense_columns(X, part) @ dense_columns(Y, part).T
+    rare = ~frequent & (x > 0) & (y > 0)
+    left, right = take_columns(X, rare), take_columns(Y, rare).tocsc()
+    _add_products(K, left.indptr, left.indices, left.data, right.indptr, right.indices, right.data)
+    return K
+
+
+def _symmetric(X: csr_array) -> Floats:
+    n, width = X.shape
+    K = np.zeros((n, n))
+    count = np.bincount(X.indices, minlength=width)
+    frequent = count > _DENSE * n
+    for part in _blocks(np.flatnonzero(frequent), n):
+        block = dense_columns(X, part)
+        K += block @ block.T
+    left = take_columns(X, ~frequent & (count > 1))
+    right = left.tocsc()
+    _add_products(K, left.indptr, left.indices, left.data, right.indptr, right.indices, right.data)
+    np.fill_diagonal(K, squares(X))
+    return K
+
+
+def squares(X: csr_array) -> Floats:
+    """[n] the squared length of each row."""
+    found: Floats = np.asarray(X.power(2).sum(axis=1), dtype=np.float64)
+    return found
+
+
+def take_columns(X: csr_array, keep: Array) -> csr_array:
+    """The columns under the mask ``keep``."""
+    inside = keep[X.indices]
+    ptr = np.concatenate([[0], np.cumsum(inside)])[X.indptr]
+    number = np.cumsum(keep) - 1
+    return csr_array((X.data[inside], number[X.indices[inside]], ptr), shape=(X.shape[0], int(keep.sum())))
+
+
+def dense_columns(X: csr_array, columns: Array) -> Floats:
+    """[n, columns] some columns as a dense matrix."""
+    keep = np.zeros(X.shape[1], dtype=bool)
+    keep[columns] = True
+    block: Floats = take_columns(X, keep).toarray()
+    return block
+
+
+def _blocks(columns: Array, rows: int) -> list[Array]:
+    if not len(columns):
+        return []
+    return np.array_split(columns, -(-len(columns) * rows // _BLOCK))
+
+
+@njit(cache=True, nogil=True)
+def _add_products(K, rows_ptr, rows_at, rows_value, columns_ptr, columns_at, columns_value):  # type: ignore[no-untyped-def]
+    """K += X Yᵀ with X by rows and Y by columns."""
+    for i in range(len(rows_ptr) - 1):
+        for a in range(rows_ptr[i], rows_ptr[i + 1]):
+            value = rows_value[a]
+            column = rows_at[a]
+            for b in range(columns_ptr[column], columns_ptr[column + 1]):
+                K[i, columns_at[b]] += value * columns_value[b]

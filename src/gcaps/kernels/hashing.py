@@ -1,0 +1,18 @@
+"""Names of nodes, beside those of :mod:`gcaps.data.names`, that kernels begin with."""
+
+from __future__ import annotations
+
+from gcaps.data.graphset import GraphSet
+from gcaps.data.names import Names as Names
+from gcaps.data.names import join as join
+from gcaps.data.names import mix as mix
+from gcaps.data.names import neighbors_of_set as neighbors_of_set
+from gcaps.data.names import rows as rows
+from gcaps.data.names import sums as sums
+
+
+def node_names(graphs: GraphSet, use_labels: bool) -> Names:
+    """[N] the node labels; with ``use_labels`` off, the degrees."""
+    if use_labels and graphs.node_labels is not None:
+        return rows(graphs.node_labels)
+    return mix(graphs.degrees)

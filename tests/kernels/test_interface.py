@@ -1,0 +1,140 @@
+"""What every kernel promises."""
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+
+from gcaps.data.catalog import load
+from gcaps.data.graphset import GraphSet
+from gcaps.errors import DataError
+from gcaps.kernels import (
+    DeepGraphKernel,
+    Graphlet,
+    MultiscaleLaplacian,
+    RandomWalk,
+    ShortestPath,
+    WeisfeilerLehman,
+    WLOptimalAssignment,
+)
+from gcaps.kernels.base import GraphKernel
+from gcaps.testing import assert_permutation_invariant, hostile_graphs
+
+KERNELS = {
+    "rw": RandomWalk(1e-2, diverging="damp"),
+    "rw-unlabelled": RandomWalk(1e-2, labels=False, diverging="damp"),
+    "sp": ShortestPath(),
+    "gk": Graphlet(4),
+    "gk-sampled": Graphlet(5, samples=50),
+    "wl": WeisfeilerLehman(3),
+    "wloa": WLOptimalAssignment(3),
+    "dgk-wl": DeepGraphKernel("wl", dimension=8),
+    "dgk-sp": DeepGraphKernel("sp", dimension=8),
+    "dgk-graphlet": DeepGraphKernel("graphlet", dimension=8, size=4),
+    "mlg": MultiscaleLaplacian(2, samples=20, rank=5),
+}
+ALL = pytest.mark.parametrize("kernel", list(KERNELS.values()), ids=list(KERNELS))
+
+
+@ALL
+@pytest.mark.parametrize("normalize", [False, True])
+def test_gram_is_finite_symmetric_and_positive_semidefinite_on_hostile_graphs(
+    kernel: GraphKernel, normalize: bool
+) -> None:
+    graphs = hostile_graphs(24, seed=1, largest=10)
+    K = clone(kernel).set_params(normalize=normalize).fit_transform(graphs)
+    assert K.shape == (24, 24)
+    assert np.isfinite(K).all()
+    np.testing.assert_allclose(K, K.T, rtol=1e-12, atol=1e-12)
+    assert np.linalg.eigvalsh((K + K.T) / 2).min() >= -1e-9 * max(1.0, np.abs(K).max())
+    if normalize:
+        np.testing.assert_allclose(K.diagonal()[K.diagonal() > 0], 1)
+
+
+@ALL
+@pytest.mark.parametrize("normalize", [False, True])
+def test_transform_of_training_graphs_is_their_gram(kernel: GraphKernel, normalize: bool) -> None:
+    graphs = hostile_graphs(16, seed=2, largest=8)
+    made = clone(kernel).set_params(normalize=normalize)
+    K = made.fit_transform(graphs)
+    np.testing.assert_allclose(made.transform(graphs), K, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["rw", "rw-unlabelled", "sp", "gk", "gk-sampled", "wl", "wloa"])
+def test_pairwise_kernels_do_not_depend_on_the_training_graphs(name: str) -> None:
+    graphs = hostile_graphs(24, seed=3, largest=8)
+    kernel = clone(KERNELS[name]).set_params(normalize=True)
+    assert kernel.pairwise(graphs)
+    whole = kernel.fit_transform(graphs)
+    train, test = np.arange(0, 24, 2), np.arange(1, 24, 2)
+    inside = kernel.fit_transform(graphs.subset(train))
+    across = kernel.transform(graphs.subset(test))
+    np.testing.assert_allclose(inside, whole[np.ix_(train, train)], rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(across, whole[np.ix_(test, train)], rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["rw", "rw-unlabelled", "sp", "gk", "wl", "wloa"])
+def test_node_order_changes_nothing(name: str) -> None:
+    graphs = hostile_graphs(16, seed=4, largest=8)
+    kernel = clone(KERNELS[name]).set_params(normalize=True)
+    assert_permutation_invariant(kernel.fit_transform, graphs, atol=1e-9)
+
+
+def test_node_order_changes_nothing_for_a_fitted_basis() -> None:
+    graphs = hostile_graphs(16, seed=4, largest=8)
+    for name in ("dgk-wl", "dgk-sp", "dgk-graphlet", "mlg"):
+        kernel = clone(KERNELS[name]).set_params(normalize=True).fit(graphs)
+        assert_permutation_invariant(kernel.transform, graphs, atol=1e-8)
+
+
+@ALL
+def test_clones_and_fits_again_alike(kernel: GraphKernel) -> None:
+    graphs = load("MUTAG").subset(range(12))
+    np.testing.assert_array_equal(clone(kernel).fit_transform(graphs), clone(kernel).fit_transform(graphs))
+
+
+def test_grid_search_over_kernel_and_machine() -> None:
+    graphs = load("MUTAG").subset(range(60))
+    pipeline = make_pipeline(WeisfeilerLehman(normalize=True), SVC(kernel="precomputed"))
+    search = GridSearchCV(pipeline, {"weisfeilerlehman__height": [0, 2], "svc__C": [1, 100]}, cv=3)
+    search.fit(graphs, graphs.targets)
+    assert search.best_score_ > 0.7
+    assert search.predict(graphs).shape == (60,)
+
+
+@pytest.mark.parametrize("name", ["sp", "wl", "wloa"])
+def test_unseen_labels_match_nothing_of_training_but_each_other(name: str) -> None:
+    graphs = hostile_graphs(8, seed=5, largest=6)
+    foreign = replace(graphs, node_labels=graphs.node_labels + 100)
+    kernel = clone(KERNELS[name]).fit(graphs)
+    np.testing.assert_array_equal(kernel.transform(foreign), 0)
+    own = kernel.features(foreign)
+    np.testing.assert_allclose((own @ own.T).toarray(), clone(kernel).fit_transform(graphs), rtol=1e-12)
+    assert np.isfinite(clone(kernel).set_params(normalize=True).fit(graphs).transform(foreign)).all()
+
+
+def test_labels_that_are_missing_in_one_set_are_an_error() -> None:
+    graphs = hostile_graphs(8)
+    kernel = WeisfeilerLehman().fit(graphs)
+    with pytest.raises(DataError, match="0 columns of node labels; the kernel was fitted on 1"):
+        kernel.transform(replace(graphs, node_labels=None))
+
+
+@ALL
+def test_sets_without_node_labels_work(kernel: GraphKernel) -> None:
+    graphs = GraphSet.from_networkx([nx.star_graph(5), nx.cycle_graph(6), nx.empty_graph(1), nx.path_graph(7)])
+    K = clone(kernel).set_params(normalize=True).fit_transform(graphs)
+    assert np.isfinite(K).all()
+    assert K[0, 0] == pytest.approx(1)
+
+
+def test_verbose_shows_a_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    ShortestPath(verbose=True).fit(hostile_graphs(8))
+    assert "shortest paths" in capsys.readouterr().err
+    ShortestPath().fit(hostile_graphs(8))
+    assert capsys.readouterr().err == ""
