@@ -23,12 +23,12 @@ def network_of(graphs, dtype, **settings):
     network.train()
     with torch.no_grad():
         for _ in range(30):
-            network(BatchSource(graphs, features.transform(graphs), dtype).take(np.arange(len(graphs))))
+            network(BatchSource(graphs, features.encode(graphs), dtype).take(np.arange(len(graphs))))
     network.eval()
 
     @torch.no_grad()
     def logits(some):
-        return network(BatchSource(some, features.transform(some), dtype).take(np.arange(len(some)))).double().numpy()
+        return network(BatchSource(some, features.encode(some), dtype).take(np.arange(len(some)))).double().numpy()
 
     return logits
 
@@ -71,7 +71,7 @@ def test_invariance_holds_for_every_setting(settings):
     config = Config(hidden=4, fc=8, dropout=0.0, layers=2, **settings)
     features = NodeFeatures.fit(FEATURES, graphs)
     network = GCAPS(features.transform(graphs).shape[1], 2, config).double()
-    batch = lambda some: BatchSource(some, features.transform(some), torch.float64).take(np.arange(len(some)))  # noqa: E731
+    batch = lambda some: BatchSource(some, features.encode(some), torch.float64).take(np.arange(len(some)))  # noqa: E731
     with torch.no_grad():
         for _ in range(30):
             network(batch(graphs))
@@ -83,16 +83,17 @@ def test_invariance_holds_for_every_setting(settings):
 
 def test_training_on_hostile_graphs_never_shows_nan_or_inf():
     """Hubs, weights over six orders of magnitude, raw fourth powers: loss and every parameter stay finite."""
-    from gcaps.training import reproducible, train
+    from gcaps.training import TrainingRun, reproducible, train
 
     graphs = hostile_graphs(128, seed=4, weighted=True, largest=200)
     config = Config(epochs=3, capsule_size=4, filter="laplacian", degree=2, hidden=8, rank=8, fc=8)
     features = NodeFeatures.fit(FEATURES, graphs)
-    source = BatchSource(graphs, features.transform(graphs))
+    source = BatchSource(graphs, features.encode(graphs))
     losses = []
     with reproducible(0, 1):
-        network = GCAPS(source.x.shape[1], 2, config)
-        train(network, source, np.arange(len(graphs)), config, 0, lambda epoch: losses.append(epoch.loss) and None)
+        network = GCAPS(source.num_features, 2, config)
+        run = TrainingRun(network, source, np.arange(len(graphs)), config, 0)
+        train(run, lambda epoch: losses.append(epoch.loss) and None)
     assert len(losses) == 3
     assert np.isfinite(losses).all()
     assert all(torch.isfinite(p).all() for p in network.parameters())

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gcaps.data.arrays import Array, pointer, ranges
+from gcaps.data.arrays import Array, Ints, pointer, ranges
 from gcaps.data.graphset import GraphSet
+from gcaps.features import NodeFeatures, NodeMatrix
+
+
+class Extras(Protocol):
+    """What a network wants of graphs beside features and edges, made once for a set."""
+
+    def take(self, indices: Ints) -> dict[str, Tensor]:
+        """The part that belongs to the graphs at ``indices``, in that order."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """B graphs as one disconnected graph of n nodes and e arcs."""
 
-    x: Tensor
-    """[n, d] node features."""
+    dense: Tensor
+    """[n, d − one_hot] node features that are not one-hot."""
     rowptr: Tensor
     """[n+1] node v owns the arcs rowptr[v] … rowptr[v+1]−1."""
     col: Tensor
@@ -31,6 +40,23 @@ class Batch:
     """[n] the graph of each node."""
     y: Tensor | None
     """[B] class of each graph."""
+    codes: Tensor | None = None
+    """[n, c] int32: in which column of x each one stands, −1 for none; None where x has no one-hot columns."""
+    one_hot: int = 0
+    """How many one-hot columns x has; they come first."""
+    extras: dict[str, Tensor] | None = None
+    """What the source's :class:`Extras` say of these graphs."""
+
+    @property
+    def x(self) -> Tensor:
+        """[n, d] node features, written out."""
+        if self.codes is None:
+            return self.dense
+        # a code of −1 goes into a column that is then cut off
+        ones = self.dense.new_zeros(len(self.dense), self.one_hot + 1)
+        at = torch.where(self.codes < 0, self.one_hot, self.codes).long()
+        ones.scatter_(1, at, torch.ones_like(at, dtype=ones.dtype))
+        return torch.cat([ones[:, :-1], self.dense], dim=1)
 
     @property
     def num_graphs(self) -> int:
@@ -40,24 +66,44 @@ class Batch:
     def to(self, device: torch.device | str) -> Batch:
         """The same batch on another device."""
         given: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        moved: dict[str, Any] = {name: None if t is None else t.to(device) for name, t in given.items()}
+        if self.extras is not None:
+            given["extras"] = {name: t.to(device) for name, t in self.extras.items()}
+        moved: dict[str, Any] = {name: t.to(device) if isinstance(t, Tensor) else t for name, t in given.items()}
         return Batch(**moved)
 
 
 class BatchSource:
-    """Batches of one GraphSet with one matrix of node features.
+    """Batches of one GraphSet with its node features.
 
     Args:
         graphs: the set; its arrays may be memory-mapped.
-        x: [N, d] features of all its nodes, in its order.
+        x: [N, d] features of all its nodes, in its order, as an array or a NodeMatrix; or fitted features, which then
+            describe each batch's graphs when it is taken, so that nothing is ever held for all nodes.
         dtype: floating-point type of the batches.
+        extras: what batches carry beside features and edges.
     """
 
-    def __init__(self, graphs: GraphSet, x: Array, dtype: torch.dtype = torch.float32) -> None:
-        if len(x) != graphs.num_nodes:
+    def __init__(
+        self,
+        graphs: GraphSet,
+        x: Array | NodeMatrix | NodeFeatures,
+        dtype: torch.dtype = torch.float32,
+        extras: Extras | None = None,
+    ) -> None:
+        if not isinstance(x, NodeFeatures) and len(x) != graphs.num_nodes:
             raise ValueError(f"{len(x)} rows of features for {graphs.num_nodes} nodes")
-        self.graphs, self.x, self.dtype = graphs, x, dtype
+        self.graphs, self.x, self.dtype, self.extras = graphs, x, dtype, extras
         self._first_arc = graphs.edge_ptr[graphs.node_ptr]
+
+    @property
+    def streams(self) -> bool:
+        """Whether taking a batch costs enough (reading files, describing nodes) to be done ahead."""
+        return isinstance(self.x, NodeFeatures)
+
+    @property
+    def num_features(self) -> int:
+        """d"""
+        return self.x.num_features if isinstance(self.x, NodeFeatures) else self.x.shape[1]
 
     def __len__(self) -> int:
         return len(self.graphs)
@@ -73,12 +119,17 @@ class BatchSource:
         col = graphs.neighbors[at] + np.repeat(ptr[:-1], arcs)
         weight = None if graphs.edge_weight is None else graphs.edge_weight[at]
         y = None if graphs.labels is None else torch.from_numpy(graphs.labels[indices])
+        x = self.x.encode(graphs.subset(indices)) if isinstance(self.x, NodeFeatures) else self.x[nodes]
+        dense, codes = (x.dense, x.codes) if isinstance(x, NodeMatrix) else (x, None)
         return Batch(
-            torch.from_numpy(self.x[nodes]).to(self.dtype),
-            torch.from_numpy(pointer(graphs.degrees[nodes])),
+            torch.from_numpy(dense).to(self.dtype),
+            torch.from_numpy(pointer(graphs.degrees_of(nodes))),
             torch.from_numpy(col),
             None if weight is None else torch.from_numpy(weight).to(self.dtype),
             torch.from_numpy(ptr),
             torch.from_numpy(np.repeat(np.arange(len(indices)), sizes)),
             y,
+            None if codes is None or not codes.shape[1] else torch.from_numpy(codes),
+            x.one_hot if isinstance(x, NodeMatrix) else 0,
+            None if self.extras is None else self.extras.take(indices),
         )

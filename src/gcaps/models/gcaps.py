@@ -10,14 +10,18 @@ from torch import Tensor, nn
 from gcaps.batching.batch import Batch
 from gcaps.config import NetworkConfig
 from gcaps.errors import MemoryLimitError
+from gcaps.models.network import Network
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
+from gcaps.nn.dropout import Dropout
 from gcaps.nn.filters import batch_filter
+from gcaps.nn.fused.stack import can_fuse, capsule_stack
+from gcaps.nn.norm import BatchNorm
 from gcaps.nn.pooling import MeanPool, WithCount
 from gcaps.nn.readout import MeanCovariance
 from gcaps.nn.sortpool import MaxSortPool
 
 
-class GCAPS(nn.Module):
+class GCAPS(Network):
     """Input → GC(h, P) × ℓ → concatenate → [M, C(·)] → FC → FC → logits (section 6 of the paper).
 
     The outputs of all capsule layers are concatenated (the paper's idea from Weisfeiler–Lehman) before mean and
@@ -35,7 +39,7 @@ class GCAPS(nn.Module):
     """
 
     def __init__(self, in_channels: int, num_classes: int, config: NetworkConfig) -> None:
-        super().__init__()
+        super().__init__(in_channels)
         self.config = config
         require_memory(config)
         self.convs = nn.ModuleList()
@@ -56,32 +60,33 @@ class GCAPS(nn.Module):
             width = conv.width
         self.readout, length = make_readout(config.layers * width, config)
         self.head = nn.Sequential(
-            nn.BatchNorm1d(length),
-            nn.Dropout(config.dropout),
+            BatchNorm(length),
+            Dropout(config.dropout),
             nn.Linear(length, config.fc),
-            nn.BatchNorm1d(config.fc),
+            BatchNorm(config.fc),
             nn.ReLU(),
-            nn.Dropout(config.dropout),
+            Dropout(config.dropout),
             nn.Linear(config.fc, config.fc),
-            nn.BatchNorm1d(config.fc),
+            BatchNorm(config.fc),
             nn.ReLU(),
             nn.Linear(config.fc, num_classes),
         )
 
     def embed(self, batch: Batch) -> Tensor:
         """[B, ·] the permutation-invariant graph vectors [μ, C] before the fully connected layers."""
+        embedding: Tensor = self.readout(self.node_capsules(batch), batch.index, batch.ptr)
+        return embedding
+
+    def node_capsules(self, batch: Batch) -> Tensor:
+        """Z [n, D]: the flattened outputs of all capsule layers side by side."""
         M = batch_filter(self.config.filter, batch)
+        if can_fuse(list(self.convs), batch, M):
+            return capsule_stack([conv for conv in self.convs if isinstance(conv, GraphCapsuleConv)], batch, M)
         x, outputs = batch.x, []
         for conv in self.convs:
             x = flatten_capsules(conv(x, M))
             outputs.append(x)
-        embedding: Tensor = self.readout(torch.cat(outputs, dim=1), batch.index, batch.ptr)
-        return embedding
-
-    def forward(self, batch: Batch) -> Tensor:
-        """[B, C] logits."""
-        logits: Tensor = self.head(self.embed(batch))
-        return logits
+        return torch.cat(outputs, dim=1)
 
 
 SORTED_NODES = 16

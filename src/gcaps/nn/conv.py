@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from gcaps.nn.capsules import CAPSULES, Routing
 from gcaps.nn.filters import FILTERS, Filter, edge_filter, orders
+from gcaps.nn.norm import BatchNorm
 from gcaps.nn.spectral import filter_polynomial
 
 
@@ -75,14 +76,14 @@ class GraphCapsuleConv(nn.Module):
             raise ValueError("in_channels, out_channels and capsule_size start at 1, degree at 0")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.capsule_size, self.degree = capsule_size, degree
-        self.filter, self.activation = filter, activation
+        self.filter, self.activation, self.capsule_name = filter, activation, capsule
         self.capsule = CAPSULES[capsule](in_channels, capsule_size, bound)
         count = orders(filter, degree)
         if not self.capsule.pointwise:  # the statistic is the first hop
             count = 1 + orders(filter, degree - 1) if degree else 1
         self.weight = nn.Parameter(torch.empty(capsule_size, in_channels, count, out_channels))
         self.bias = nn.Parameter(torch.empty(capsule_size * out_channels)) if bias else None
-        self.norm = nn.BatchNorm1d(capsule_size * out_channels) if normalize else None
+        self.norm = BatchNorm(capsule_size * out_channels) if normalize else None
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -159,7 +159,7 @@ def orders(name: str, degree: int) -> int:
 def batch_filter(name: str, batch: Batch) -> Filter:
     """The filter ``name`` of a batch, whose A is symmetric."""
     A = CSR(batch.rowptr, batch.col, batch.weight)
-    return _filter(name, A, A, batch.x, batch.index)
+    return _filter(name, A, A, batch.dense, batch.index)
 
 
 def edge_filter(

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from gcaps.nn.fused import readout as fused
 from gcaps.nn.sparse import CSR, pointer
 from gcaps.nn.tracing import tracing
 
@@ -231,10 +232,12 @@ class MeanCovariance(nn.Module):
         if dim not in (-2, 0) or x.dim() != 2:
             raise ValueError("MeanCovariance aggregates the rows of a matrix [n, D]")
         index, ptr = segments(index, ptr, x.size(0), dim_size)
+        projection = None if self.projection is None else self.projection.weight
+        if fused.can_fuse(x):
+            options = fused.Options(self.reduce == "sum", self.root, self.count)
+            return fused.mean_covariance(x, projection, ptr, options)
         mean = segment_mean(x, index, ptr)
-        z, centre = x, mean
-        if self.projection is not None:
-            z, centre = self.projection(x), self.projection(mean)
+        z, centre = (x, mean) if projection is None else (x @ projection.t(), mean @ projection.t())
         C = upper_triangle(segment_covariance(z, centre, index, ptr))
         size = ptr.diff().to(x.dtype).unsqueeze(1)
         if self.reduce == "sum":

@@ -2,7 +2,7 @@
 
 from gcaps.training.fit import Curves, fit
 from gcaps.training.fitted import Fitted
-from gcaps.training.loop import Epoch, reproducible, train
+from gcaps.training.loop import Epoch, TrainingRun, reproducible, train
 from gcaps.training.progress import training_bar
 
-__all__ = ["Curves", "Epoch", "Fitted", "fit", "reproducible", "train", "training_bar"]
+__all__ = ["Curves", "Epoch", "Fitted", "TrainingRun", "fit", "reproducible", "train", "training_bar"]

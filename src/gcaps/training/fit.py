@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gcaps.batching import Batch, BatchSource
-from gcaps.config import Config
+from gcaps.batching import BatchSource
 from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
 from gcaps.features import NodeFeatures
-from gcaps.models import GCAPS
+from gcaps.models.config import AnyConfig
+from gcaps.models.network import Network
+from gcaps.models.registry import build_network, extras_of
 from gcaps.training.fitted import Fitted
-from gcaps.training.loop import Epoch, batches_of, inner_split, predict_logits, reproducible, train
+from gcaps.training.loop import Epoch, TrainingRun, batches_of, inner_split, predict_logits, reproducible, train
+from gcaps.training.snapshot import Kept, Snapshot
 
 
 @dataclass
@@ -35,12 +39,13 @@ class Curves:
 def fit(
     graphs: GraphSet,
     indices: Array,
-    config: Config,
+    config: AnyConfig,
     seed: int,
     *,
     validation: Array | None = None,
     watch: Array | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
+    snapshot: str | Path | None = None,
 ) -> tuple[Fitted, Curves, int]:
     """Fit on the graphs at ``indices``; nothing of any other graph reaches features, scaling, weights or epochs.
 
@@ -54,24 +59,26 @@ def fit(
         validation: the graphs to hold back; by default a stratified share of ``indices``.
         watch: graphs whose accuracy is recorded after each epoch, for curves and optimistic protocols.
         on_epoch: called after each epoch.
+        snapshot: a folder in which the training is kept while it runs; where it holds this very training (the same
+            graphs, configuration and seed), it goes on from there.
 
     Returns:
         The classifier, its curves, and the number of the epoch it comes from.
     """
     everything = np.asarray(indices, dtype=np.int64)
     if config.selection == "last":
-        run = _Run(graphs, everything, config, seed, None, watch, on_epoch)
+        run = _Run(graphs, everything, config, seed, None, watch, on_epoch, snapshot)
         return run.fitted(), run.curves, config.epochs
     if validation is None:
         inner, held = inner_split(graphs.targets[everything], config.validation, seed)
         training, validation = everything[inner], everything[held]
     else:
         training = np.setdiff1d(everything, validation)
-    run = _Run(graphs, training, config, seed, validation, watch, on_epoch)
+    run = _Run(graphs, training, config, seed, validation, watch, on_epoch, snapshot)
     if not config.refit:
         return run.fitted(), run.curves, run.best_epoch
     schedule = config.model_copy(update={"epochs": run.best_epoch})
-    again = _Run(graphs, everything, schedule, seed, None, None, on_epoch)
+    again = _Run(graphs, everything, schedule, seed, None, None, on_epoch, snapshot)
     return again.fitted(), run.curves, run.best_epoch
 
 
@@ -82,11 +89,12 @@ class _Run:
         self,
         graphs: GraphSet,
         training: Array,
-        config: Config,
+        config: AnyConfig,
         seed: int,
         validation: Array | None,
         watch: Array | None,
         on_epoch: Callable[[Epoch], None] | None,
+        snapshot: str | Path | None,
     ) -> None:
         self.graphs, self.training, self.config, self.seed, self.on_epoch = graphs, training, config, seed, on_epoch
         self.curves = Curves()
@@ -94,14 +102,37 @@ class _Run:
         self._best: tuple[float, float] = (-1.0, 0.0)
         self._best_state: dict[str, Tensor] | None = None
         with reproducible(seed, config.threads):
-            self.features = NodeFeatures.fit(config, graphs.subset(training))
-            source = BatchSource(graphs, self.features.transform(graphs))
-            self.network = GCAPS(source.x.shape[1], graphs.num_classes, config)
-            self._validation = None if validation is None else list(batches_of(source, validation))
-            self._watch = None if watch is None else list(batches_of(source, watch))
-            train(self.network, source, training, config, seed, self._after_epoch)
+            self.features = NodeFeatures.fit(config, graphs, training)
+            x = self.features if graphs.mapped else self.features.encode(graphs)
+            source = BatchSource(graphs, x, extras=extras_of(config, graphs))
+            self.network = build_network(config, source.num_features, graphs.subset(training))
+            self._validation = None if validation is None else _Held(source, validation)
+            self._watch = None if watch is None else _Held(source, watch)
+            self._training = TrainingRun(self.network, source, training, config, seed)
+            self._snapshot = None if snapshot is None else Snapshot(snapshot, self._identity(validation))
+            if self._snapshot is not None and (kept := self._snapshot.restore(self._training)) is not None:
+                self._take_up(kept)
+            train(self._training, self._after_epoch)
+        if self._snapshot is not None:
+            self._snapshot.remove()
         self._restore_best()
         self._validation = self._watch = None
+
+    def _identity(self, validation: Array | None) -> dict[str, Any]:
+        """What this training is a function of."""
+        held = None if validation is None else np.asarray(validation).tolist()
+        data = self.graphs.fingerprint(self.training)
+        return {"config": self.config.to_dict(), "seed": self.seed, "data": data, "validation": held}
+
+    def _keep(self) -> Kept:
+        page = {"curves": asdict(self.curves), "best": [self.best_epoch, *self._best]}
+        return Kept(page, self._best_state or {})
+
+    def _take_up(self, kept: Kept) -> None:
+        self.curves = Curves(**kept.page["curves"])
+        self.best_epoch, *best = kept.page["best"]
+        self._best = (best[0], best[1])
+        self._best_state = kept.tensors or None
 
     def _restore_best(self) -> None:
         if self._best_state is not None:
@@ -111,26 +142,37 @@ class _Run:
         self.curves.loss.append(epoch.loss)
         self.curves.accuracy.append(epoch.accuracy)
         if self._watch is not None:
-            self.curves.watched.append(_accuracy_and_loss(self.network, self._watch)[0])
+            self.curves.watched.append(self._watch.accuracy_and_loss(self.network)[0])
         stop = False
         if self._validation is not None:
-            accuracy, loss = _accuracy_and_loss(self.network, self._validation)
+            accuracy, loss = self._validation.accuracy_and_loss(self.network)
             self.curves.validation.append(accuracy)
             if (accuracy, -loss) > self._best:
                 self._best, self.best_epoch = (accuracy, -loss), epoch.number
                 self._best_state = copy.deepcopy(self.network.state_dict())
             stop = self.config.patience is not None and epoch.number - self.best_epoch >= self.config.patience
+        if self._snapshot is not None and not stop and self._snapshot.due():
+            self._snapshot.save(self._training, self._keep())
         if self.on_epoch is not None:
             self.on_epoch(epoch)
         return stop
 
     def fitted(self) -> Fitted:
-        chosen = self.graphs.subset(self.training)
-        about = {"name": self.graphs.name, "fingerprint": chosen.fingerprint(), "graphs": len(chosen)}
+        fingerprint = self.graphs.fingerprint(self.training)
+        about = {"name": self.graphs.name, "fingerprint": fingerprint, "graphs": len(self.training)}
         return Fitted(self.config, self.features, self.network.eval(), self.graphs.classes, self.seed, about)
 
 
-def _accuracy_and_loss(network: GCAPS, batches: list[Batch]) -> tuple[float, float]:
-    logits = predict_logits(network, batches)
-    y = torch.cat([batch.y for batch in batches if batch.y is not None])
-    return float((logits.argmax(1) == y).double().mean()), float(torch.nn.functional.cross_entropy(logits, y))
+class _Held:
+    """Graphs that are predicted after every epoch; their batches are kept, unless they come out of a mapped file."""
+
+    def __init__(self, source: BatchSource, indices: Array) -> None:
+        self.source, self.indices = source, indices
+        self.y = torch.from_numpy(source.graphs.targets[indices])
+        self._batches = None if source.streams else list(batches_of(source, indices))
+
+    def accuracy_and_loss(self, network: Network) -> tuple[float, float]:
+        batches = batches_of(self.source, self.indices) if self._batches is None else self._batches
+        logits = predict_logits(network, batches)
+        right = (logits.argmax(1) == self.y).double().mean()
+        return float(right), float(torch.nn.functional.cross_entropy(logits, self.y))

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from gcaps.batching import Batch, BatchSource, within_budget
-from gcaps.config import Config
 from gcaps.data.arrays import Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.features import NodeFeatures
-from gcaps.models import GCAPS
+from gcaps.models.config import AnyConfig
+from gcaps.models.network import Network
 from gcaps.training.loop import NODE_BUDGET, reproducible
 
 
@@ -23,9 +23,9 @@ from gcaps.training.loop import NODE_BUDGET, reproducible
 class Fitted:
     """Everything that prediction needs."""
 
-    config: Config
+    config: AnyConfig
     features: NodeFeatures
-    network: GCAPS
+    network: Network
     classes: Ints
     """[C] what each class is called."""
     seed: int
@@ -37,7 +37,7 @@ class Fitted:
         return self._stream(graphs, lambda batch: torch.softmax(self.network(batch), dim=1))
 
     def embed(self, graphs: GraphSet) -> Floats:
-        """[G, ·] the graph vectors [μ, C] before the fully connected layers."""
+        """[G, ·] the graph vectors before the last layers, [μ, C] of GCAPS-CNN."""
         return self._stream(graphs, self.network.embed)
 
     @torch.no_grad()
@@ -49,4 +49,5 @@ class Fitted:
     def _batches(self, graphs: GraphSet) -> Iterator[Batch]:
         for positions in within_budget(graphs.sizes, NODE_BUDGET):
             some = graphs.subset(positions)
-            yield BatchSource(some, self.features.transform(some)).take(np.arange(len(some)))
+            extras = self.network.prepare(self.config, some)
+            yield BatchSource(some, self.features.encode(some), extras=extras).take(np.arange(len(some)))

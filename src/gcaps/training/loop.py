@@ -1,4 +1,4 @@
-"""The training loop: Adam, step decay, a fixed number of epochs or early stopping on an inner validation split."""
+"""The training loop: Adam with step decay over shuffled batches, in one process or in several that share each batch."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 
-from gcaps.batching import Batch, BatchSource, shuffled, within_budget
+from gcaps.batching import Batch, BatchSource, ahead, shuffled, within_budget
 from gcaps.config import TrainingConfig
 from gcaps.data.arrays import Array, Ints
+from gcaps.errors import ConfigError
+from gcaps.nn.distributed import Share, sharing, sum_over_processes, training_together
+from gcaps.training.optimizer import FlatAdam
 
 NODE_BUDGET = 20_000
 """Nodes a batch may have in prediction."""
@@ -49,40 +53,74 @@ def reproducible(seed: int, threads: int) -> Iterator[None]:
             torch.set_num_threads(before)
 
 
-def train(
-    network: nn.Module,
-    source: BatchSource,
-    indices: Array,
-    config: TrainingConfig,
-    seed: int,
-    on_epoch: Callable[[Epoch], bool | None] | None = None,
-) -> None:
-    """Train ``network`` in place on the graphs at ``indices``; ``on_epoch`` may return True to stop early.
+class TrainingRun:
+    """The training of a network, epoch by epoch; it can be stopped between two and go on elsewhere.
 
-    The order of the graphs follows from ``seed`` alone; dropout follows torch's generator, so call this inside
-    :func:`reproducible`.
+    Args:
+        network: trained in place.
+        source: where batches come from.
+        indices: the training graphs.
+        config: batch size, learning rate and its decay, regularisation.
+        seed: decides the order of the graphs; dropout follows torch's generator (see :func:`reproducible`).
+
+    In a training of several processes each takes its share of every batch, and sums of gradients and statistics are
+    those of the whole batch: what is computed does not depend on the number of processes, but for rounding.
     """
-    optimizer = torch.optim.Adam(network.parameters(), lr=config.lr, weight_decay=config.weight_decay, fused=True)
-    schedule = torch.optim.lr_scheduler.StepLR(optimizer, config.decay_every, config.decay)
-    loss_of = nn.CrossEntropyLoss()
-    rng = np.random.default_rng(seed)
-    for number in range(1, config.epochs + 1):
+
+    def __init__(
+        self, network: nn.Module, source: BatchSource, indices: Array, config: TrainingConfig, seed: int
+    ) -> None:
+        self.network, self.source, self.indices, self.config = network, source, indices, config
+        self.optimizer = FlatAdam(network, config.lr, config.weight_decay)
+        self.rng = np.random.default_rng(seed)
+        self.number = 0
+        """Epochs done."""
+        if training_together() and len(indices) // -(-len(indices) // config.batch_size) < dist.get_world_size():
+            raise ConfigError(f"batches of {config.batch_size} cannot be shared by {dist.get_world_size()} processes")
+
+    def epoch(self) -> Epoch:
+        """One pass over the training graphs."""
         began = time.perf_counter()
-        network.train()
-        total, right = 0.0, 0
-        for chosen in shuffled(indices, config.batch_size, rng):
-            batch = source.take(chosen)
-            assert batch.y is not None
-            logits = network(batch)
-            loss = loss_of(logits, batch.y)
-            optimizer.zero_grad(set_to_none=True)
-            loss.backward()
-            optimizer.step()
-            total += float(loss.detach()) * len(chosen)
-            right += int((logits.detach().argmax(1) == batch.y).sum())
-        schedule.step()
-        count = len(indices)
-        epoch = Epoch(number, total / count, right / count, count / (time.perf_counter() - began))
+        self.number += 1
+        self.optimizer.lr = self.config.lr * self.config.decay ** ((self.number - 1) // self.config.decay_every)
+        self.network.train()
+        sums = np.zeros(2)
+        shares = map(_own_share, shuffled(self.indices, self.config.batch_size, self.rng))
+        batches = ahead(self._take, shares) if self.source.streams else map(self._take, shares)
+        for batch, share in batches:
+            with sharing(share):
+                sums += self._step(batch, share.total)
+        loss, right = sum_over_processes(sums) / len(self.indices)
+        return Epoch(self.number, float(loss), float(right), len(self.indices) / (time.perf_counter() - began))
+
+    def _take(self, part: tuple[Ints, Share]) -> tuple[Batch, Share]:
+        chosen, share = part
+        return self.source.take(chosen), share
+
+    def _step(self, batch: Batch, graphs: int) -> tuple[float, int]:
+        """One step of the optimiser; the sum of the losses, and how many graphs were classified rightly."""
+        assert batch.y is not None
+        logits = self.network(batch)
+        loss = nn.functional.cross_entropy(logits, batch.y, reduction="sum")
+        self.optimizer.zero_grad()
+        (loss / graphs).backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        return loss.item(), int((logits.detach().argmax(1) == batch.y).sum())
+
+
+def _own_share(chosen: Ints) -> tuple[Ints, Share]:
+    """This process's part of a batch."""
+    if not training_together():
+        return chosen, Share(0, len(chosen), len(chosen))
+    ends = np.linspace(0, len(chosen), dist.get_world_size() + 1).round().astype(int)
+    first, last = ends[dist.get_rank()], ends[dist.get_rank() + 1]
+    return chosen[first:last], Share(int(first), int(last), len(chosen))
+
+
+def train(run: TrainingRun, on_epoch: Callable[[Epoch], bool | None] | None = None) -> None:
+    """Train to the end of the schedule; ``on_epoch`` may return True to stop early."""
+    while run.number < run.config.epochs:
+        epoch = run.epoch()
         if on_epoch is not None and on_epoch(epoch):
             return
 

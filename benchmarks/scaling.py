@@ -1,0 +1,219 @@
+"""How the cost of a training step grows: with edges, nodes, capsule size, width and graphs; and shrinks with processes.
+
+    python benchmarks/scaling.py [SECTION ...] [--largest 7] [--short] [--json FILE] [--picture FILE.svg]
+
+Sections, all by default:
+
+    edges      one random graph of 10^4 … 10^LARGEST edges, average degree 10: log-log slope of the step's time
+    nodes      one graph without edges of growing size
+    graphs     a batch of molecules of growing number
+    capsules   capsule size 1 … 8 on a batch of molecules
+    width      hidden width 16 … 256 on a batch of molecules
+    processes  graphs per second of one and of two processes that share every batch, and how far their losses differ
+
+A step is forward, backward and optimiser, default configuration, one thread; the best of several counts. A slope of 1
+is linear growth.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from gcaps.batching import Batch, BatchSource
+from gcaps.config import Config
+from gcaps.data import random_molecules
+from gcaps.data.graphset import GraphSet
+from gcaps.models import GCAPS
+from gcaps.training.optimizer import FlatAdam
+
+SECTIONS = ("edges", "nodes", "graphs", "capsules", "width", "processes")
+
+
+def step_seconds(batch: Batch, config: Config, repeats: int) -> float:
+    """The best of several training steps on one batch."""
+    torch.manual_seed(0)
+    network = GCAPS(batch.dense.size(1), 2, config)
+    optimizer = FlatAdam(network, 1e-3, 0.0)
+    best = float("inf")
+    for number in range(repeats + 1):
+        began = time.perf_counter()
+        loss = torch.nn.functional.cross_entropy(network(batch), batch.y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if number:
+            best = min(best, time.perf_counter() - began)
+    return best
+
+
+def random_graphs(nodes: int, edges: int) -> Batch:
+    """Two random graphs, since batch normalisation needs two: together so many nodes and edges."""
+    rng = np.random.default_rng(0)
+    half = nodes // 2
+    lines = []
+    for g in range(2):
+        ends = rng.integers(0, half, (edges // 2, 2)) + g * half
+        lines.append(ends[ends[:, 0] != ends[:, 1]])
+    ends = np.concatenate(lines)
+    both = np.concatenate([ends, ends[:, ::-1]])
+    order = np.lexsort((both[:, 1], both[:, 0]))
+    rowptr = np.concatenate([[0], np.cumsum(np.bincount(both[:, 0], minlength=2 * half))])
+    return Batch(
+        torch.from_numpy(rng.standard_normal((2 * half, 8)).astype(np.float32)),
+        torch.from_numpy(rowptr),
+        torch.from_numpy(both[order, 1].copy()),
+        None,
+        torch.tensor([0, half, 2 * half]),
+        torch.arange(2).repeat_interleave(half),
+        torch.tensor([0, 1]),
+    )
+
+
+def molecules(count: int) -> Batch:
+    graphs: GraphSet = next(iter(random_molecules(count)))
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((graphs.num_nodes, 8)).astype(np.float32)
+    return BatchSource(graphs, x).take(np.arange(count))
+
+
+def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+def growth(section: str, largest: int, repeats: int) -> list[dict[str, Any]]:
+    """Rows (size, seconds) of one section."""
+    plain = Config()
+    rows = []
+    if section in ("edges", "nodes"):
+        for exponent in np.arange(4, largest + 0.01, 0.5):
+            edges = round(10**exponent)
+            nodes = edges // 5 if section == "edges" else edges // 10
+            batch = random_graphs(nodes, edges if section == "edges" else 0)
+            size = batch.col.numel() // 2 if section == "edges" else nodes
+            rows.append((size, step_seconds(batch, plain, repeats)))
+            del batch
+    elif section == "graphs":
+        rows = [(n, step_seconds(molecules(n), plain, repeats)) for n in (32, 64, 128, 256, 512, 1024)]
+    else:
+        batch = molecules(128)
+        if section == "capsules":
+            rows = [(p, step_seconds(batch, Config(capsule_size=p), repeats)) for p in range(1, 9)]
+        else:
+            rows = [(h, step_seconds(batch, Config(hidden=h), repeats)) for h in (16, 32, 64, 128, 256)]
+    return [{"section": section, "size": size, "seconds": seconds} for size, seconds in rows]
+
+
+SHARED = """
+import json, sys, time
+import numpy as np, torch
+from gcaps.batching import BatchSource
+from gcaps.config import Config
+from gcaps.data import random_molecules
+from gcaps.features import NodeFeatures
+from gcaps.models import GCAPS
+from gcaps.nn.distributed import is_first_process
+from gcaps.training.loop import TrainingRun, reproducible
+from gcaps.training.together import joined
+with joined("start again"):
+    graphs = next(iter(random_molecules(int(sys.argv[1]))))
+    config = Config(batch_size=int(sys.argv[2]))
+    features = NodeFeatures.fit(config, graphs)
+    with reproducible(0, 1):
+        source = BatchSource(graphs, features.encode(graphs))
+        run = TrainingRun(GCAPS(source.num_features, 2, config), source, np.arange(len(graphs)), config, seed=0)
+        run.epoch()
+        epochs = [run.epoch() for _ in range(4)]
+    if is_first_process():
+        speed = max(e.graphs_per_second for e in epochs)
+        print(json.dumps({"graphs_per_second": speed, "losses": [e.loss for e in epochs]}))
+"""
+
+
+def processes(graphs: int, batch: int) -> dict[str, Any]:
+    """One process against two that share every batch."""
+    found = []
+    for count in (1, 2):
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+        command += ["--no-python", sys.executable, "-c", SHARED, str(graphs), str(batch)]
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        found.append(json.loads(done.stdout.splitlines()[-1]))
+    one, two = found
+    return {
+        "batch": batch,
+        "one_graphs_per_second": one["graphs_per_second"],
+        "two_graphs_per_second": two["graphs_per_second"],
+        "speed_up": two["graphs_per_second"] / one["graphs_per_second"],
+        "largest_relative_loss_difference": float(
+            np.max(np.abs(np.array(two["losses"]) / np.array(one["losses"]) - 1))
+        ),
+    }
+
+
+def picture(rows: list[dict[str, Any]], file: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    sections = [s for s in SECTIONS if any(r["section"] == s for r in rows)]
+    figure, axes = plt.subplots(1, len(sections), figsize=(3.2 * len(sections), 2.8), constrained_layout=True)
+    for axis, section in zip(np.atleast_1d(axes), sections, strict=True):
+        mine = [r for r in rows if r["section"] == section]
+        axis.loglog([r["size"] for r in mine], [r["seconds"] for r in mine], "o-", color="#1f5fa8", markersize=3)
+        axis.set_xlabel(section)
+        axis.set_ylabel("seconds a step")
+        axis.grid(True, which="both", alpha=0.25)
+    figure.savefig(file)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sections", nargs="*", default=list(SECTIONS), metavar="SECTION")
+    parser.add_argument("--largest", type=float, default=7.0, help="exponent of the largest number of edges")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--short", action="store_true", help="up to 10^5 edges, without processes")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--picture", type=Path)
+    options = parser.parse_args()
+    if unknown := set(options.sections) - set(SECTIONS):
+        parser.error(f"no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
+    if options.short:
+        options.largest, options.sections = 5.0, [s for s in options.sections if s != "processes"]
+    torch.set_num_threads(1)
+    report: dict[str, Any] = {"rows": [], "slopes": {}}
+    table = Table("section", "from", "to", "seconds at both ends", "log-log slope")
+    for section in [s for s in SECTIONS if s in options.sections and s != "processes"]:
+        rows = growth(section, options.largest, options.repeats)
+        sizes, seconds = [r["size"] for r in rows], [r["seconds"] for r in rows]
+        report["rows"] += rows
+        report["slopes"][section] = slope(sizes, seconds)
+        ends = f"{seconds[0]:.4f} … {seconds[-1]:.4f}"
+        table.add_row(section, f"{sizes[0]:,}", f"{sizes[-1]:,}", ends, f"{report['slopes'][section]:.2f}")
+    Console(width=120).print(table)
+    if "processes" in options.sections:
+        report["processes"] = [processes(4096, 64), processes(4096, 512)]
+        both = Table("batch", "one process, graphs/s", "two", "speed-up", "largest relative difference of losses")
+        for row in report["processes"]:
+            speeds = f"{row['one_graphs_per_second']:,.0f}", f"{row['two_graphs_per_second']:,.0f}"
+            difference = f"{row['largest_relative_loss_difference']:.1e}"
+            both.add_row(str(row["batch"]), *speeds, f"{row['speed_up']:.2f}", difference)
+        Console(width=120).print(both)
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=1) + "\n")
+    if options.picture:
+        picture(report["rows"], options.picture)
+
+
+if __name__ == "__main__":
+    main()
