@@ -29,7 +29,7 @@ _HOMES = {
     "load_model": "gcaps.estimator",
 }
 _PACKAGES = (
-    *("data", "features", "batching", "nn", "models", "training", "evaluation", "report"),
+    *("data", "features", "batching", "nn", "models", "kernels", "training", "evaluation", "report"),
     *("pyg", "testing", "theory"),
 )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -18,12 +18,54 @@ FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf
 CapsuleName = Literal["moments", "central", "polynomial", "density", "routing"]
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """Settings that belong together; a method's configuration is made of such sections."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
+    method: ClassVar[str] = ""
+    """The method that a whole configuration is for."""
+
+    @classmethod
+    def parse(cls, values: dict[str, Any]) -> Self:
+        """A configuration from plain values; what is wrong comes as one line."""
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"][:1]) or "configuration"
+            if first["type"] == "extra_forbidden":
+                verb = "train" if cls.method == "gcaps" else f"evaluate --method {cls.method}"
+                raise ConfigError(f"{where}: there is no such setting; see gcaps {verb} --help") from error
+            message = first["msg"].removeprefix("Value error, ")
+            raise ConfigError(f"{where}: {message} (given: {values.get(where)!r})") from error
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> dict[str, Any]:
+        """The settings of a TOML file, not yet validated, so that options can override them."""
+        try:
+            return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ConfigError(f"{path}: {error}") from error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON values; :meth:`parse` gives the configuration back."""
+        return self.model_dump(mode="json")
+
+    @classmethod
+    def of(cls, given: Any) -> Self:
+        """The configuration that ``given`` stands for: None for the default, a dictionary for its values."""
+        if given is None or isinstance(given, dict):
+            return cls.parse(given or {})
+        if not isinstance(given, cls):
+            raise ConfigError(f"{cls.method} takes a {cls.__name__}; settings of another method do not apply to it")
+        return given
 
 
-class FeatureConfig(_Section):
+class FeatureConfig(Section):
     """What a node is described by before the first layer (spec section 4)."""
+
+    unlabelled: ClassVar[tuple[FeatureName, ...]] = ("degree", "fgsd")
+    """What ``auto`` stands for on a set without node labels."""
 
     features: tuple[FeatureName, ...] | Literal["auto"] = Field(
         "auto",
@@ -32,7 +74,7 @@ class FeatureConfig(_Section):
     fgsd_bins: int = Field(32, ge=1, le=4096, description="bins of the harmonic-distance histogram")
 
 
-class NetworkConfig(_Section):
+class NetworkConfig(Section):
     """The network GC(h, P) × layers → [M, C] → FC(h) → FC(h) → softmax (spec sections 2, 3 and 5)."""
 
     layers: int = Field(4, ge=1, le=32, description="graph capsule layers")
@@ -55,7 +97,7 @@ class NetworkConfig(_Section):
     dropout: float = Field(0.5, ge=0, lt=1, description="dropout before each fully connected layer")
 
 
-class TrainingConfig(_Section):
+class TrainingConfig(Section):
     """How the network is trained, and which epoch counts (spec sections 5 and 8)."""
 
     epochs: int = Field(100, ge=1, description="passes over the training graphs")
@@ -84,27 +126,4 @@ class TrainingConfig(_Section):
 class Config(TrainingConfig, NetworkConfig, FeatureConfig):  # fields come in reverse order of the bases
     """Everything that decides what GCAPS-CNN computes, apart from the data and the seed."""
 
-    @classmethod
-    def parse(cls, values: dict[str, Any]) -> Self:
-        """A configuration from plain values; what is wrong comes as one line."""
-        try:
-            return cls.model_validate(values)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"][:1]) or "configuration"
-            if first["type"] == "extra_forbidden":
-                raise ConfigError(f"{where}: there is no such setting; see gcaps train --help") from error
-            message = first["msg"].removeprefix("Value error, ")
-            raise ConfigError(f"{where}: {message} (given: {values.get(where)!r})") from error
-
-    @classmethod
-    def from_toml(cls, path: str | Path) -> dict[str, Any]:
-        """The settings of a TOML file, not yet validated, so that options can override them."""
-        try:
-            return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ConfigError(f"{path}: {error}") from error
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; :meth:`parse` gives the configuration back."""
-        return self.model_dump(mode="json")
+    method: ClassVar[str] = "gcaps"

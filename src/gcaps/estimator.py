@@ -17,7 +17,7 @@ from gcaps.config import Config
 from gcaps.data.arrays import Array, Floats
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
-from gcaps.errors import DataError
+from gcaps.errors import DataError, ModelError
 from gcaps.training import Fitted, fit, training_bar
 
 
@@ -98,6 +98,8 @@ class GraphCapsuleClassifier(ClassifierMixin, TransformerMixin, BaseEstimator): 
 def load_model(path: str | Path) -> GraphCapsuleClassifier:
     """A classifier that :meth:`GraphCapsuleClassifier.save` or ``gcaps train`` wrote."""
     fitted = persistence.load(path)
+    if not isinstance(fitted.config, Config):
+        raise ModelError(f"{path}: is a {fitted.config.method} network; gcaps.persistence.load reads it")
     model = GraphCapsuleClassifier(seed=fitted.seed, **fitted.config.model_dump())
     model.fitted_, model.classes_ = fitted, fitted.classes
     return model

@@ -10,11 +10,11 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from gcaps.config import Config
 from gcaps.errors import ConfigError, ModelError
 from gcaps.features import NodeFeatures
 from gcaps.files import replacing, write_json
-from gcaps.models import GCAPS
+from gcaps.models.config import CONFIGS
+from gcaps.models.registry import restore_network
 from gcaps.training.fitted import Fitted
 from gcaps.version import __version__
 
@@ -34,9 +34,11 @@ def save(model: Fitted, path: str | Path) -> None:
         page = {
             "format": FORMAT,
             "gcaps": __version__,
+            "method": model.config.method,
             "config": model.config.to_dict(),
             "features": model.features.state(),
-            "in_channels": model.network.convs[0].in_channels,
+            "in_channels": model.network.in_channels,
+            "measured": model.network.measured,
             "classes": model.classes.tolist(),
             "seed": model.seed,
             "data": model.data,
@@ -58,9 +60,9 @@ def load(path: str | Path) -> Fitted:
             raise ModelError(f"{folder}: has format {page['format']}, this gcaps reads format {FORMAT}; train it anew")
         if hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest() != page["sha256"]:
             raise ModelError(f"{folder / WEIGHTS}: is not the file that {PAGE} was written with; save the model again")
-        config = Config.parse(page["config"])
+        config = CONFIGS[page["method"]].parse(page["config"])
         classes = np.asarray(page["classes"], dtype=np.int64)
-        network = GCAPS(int(page["in_channels"]), len(classes), config)
+        network = restore_network(config, int(page["in_channels"]), len(classes), page["measured"])
         network.load_state_dict(load_file(folder / WEIGHTS))
         features = NodeFeatures.from_state(page["features"])
         return Fitted(config, features, network.eval(), classes, int(page["seed"]), dict(page["data"]))

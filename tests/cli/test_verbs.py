@@ -11,6 +11,7 @@ import pytest
 import gcaps
 from gcaps.cli.options import with_config
 from gcaps.config import Config
+from gcaps.evaluation import METHODS
 
 SMALL = ["--epochs", "2", "--layers", "1", "--hidden", "4", "--rank", "4", "--fc", "8"]
 
@@ -97,6 +98,8 @@ def test_demo_leaves_result_report_and_model(tmp_path):
         (["train", "MUTAG", "-o", "{tmp}/m", "--patience", "3"], 4, "patience and refit"),
         (["predict", "{tmp}/nothing", "MUTAG"], 6, "not a saved model"),
         (["evaluate", "MUTAG", "--method", "magic"], 4, "magic"),
+        (["evaluate", "MUTAG", "--method", "gin", "--rank", "3"], 4, "gin has no setting --rank; it has --features"),
+        (["evaluate", "MUTAG", "--method=dcnn", "--hops", "-1"], 4, "hops"),
         (["evaluate", "MUTAG", "--folds", "100"], 3, "100"),
         (["nonsense"], 2, "no verb 'nonsense'"),
     ],
@@ -123,3 +126,31 @@ def test_options_win_over_the_file_and_the_file_over_defaults(tmp_path):
     none = dict.fromkeys(Config.model_fields)
     command(config_file=file, **(none | {"rank": "none", "root": False}))
     assert got == [Config(hidden=7, rank=None, root=False, features=("degree",))]
+
+
+@pytest.mark.parametrize("method", ["gin", "wl"])
+def test_every_setting_of_a_method_is_an_option_of_evaluate(method):
+    kind = METHODS[method].config
+    found = run("evaluate", "--method", method, "--help", COLUMNS="200").stdout
+    for name in kind.model_fields:
+        assert "--" + name.replace("_", "-") in found
+    assert "--rank" not in found
+
+
+def test_evaluate_takes_the_settings_of_the_method(tmp_path):
+    arguments = ["--method", "gin", "--folds", 2, "--jobs", 1, "--epochs", 1, "--layers", 2, "--hidden", 4]
+    run("evaluate", "MUTAG", "-o", tmp_path / "r.json", *arguments)
+    result = gcaps.Result.read(tmp_path / "r.json")
+    assert result.method == "gin"
+    assert (result.config["layers"], result.config["hidden"], result.config["lr"]) == (2, 4, 0.01)
+
+
+def test_lists_of_numbers_are_joined_with_commas():
+    got = []
+
+    def command(*, config):
+        got.append(config)
+
+    kind = METHODS["wl"].config
+    with_config(command, kind)(config_file=None, **(dict.fromkeys(kind.model_fields) | {"heights": "1,3", "C": "0.1"}))
+    assert got == [kind(heights=(1, 3), C=(0.1,))]

@@ -58,7 +58,7 @@ def _run(given: list[str]) -> None:
     elif given[0] in ("--version", "-V"):
         print(f"gcaps {__version__}")
     elif given[0] in VERBS:
-        _typer_command(given[0])(args=given[1:], prog_name=f"gcaps {given[0]}")
+        _typer_command(given[0], given[1:])(args=given[1:], prog_name=f"gcaps {given[0]}")
     else:
         near = difflib.get_close_matches(given[0], VERBS, 1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(VERBS)}"
@@ -66,12 +66,13 @@ def _run(given: list[str]) -> None:
         sys.exit(2)
 
 
-def _typer_command(verb: str):  # type: ignore[no-untyped-def]  # typer's command type has moved between releases
+def _typer_command(verb: str, arguments: list[str]):  # type: ignore[no-untyped-def]  # typer has moved its type
     import typer
 
     module = importlib.import_module(f"gcaps.cli.{verb}")
     app = getattr(module, "app", None)
     if app is None:
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
-        app.command()(module.run)
+        make = getattr(module, "command", None)  # a verb whose options depend on its arguments
+        app.command()(module.run if make is None else make(arguments))
     return typer.main.get_command(app)

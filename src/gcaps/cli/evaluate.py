@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gcaps.cli.arguments import Data, Seed
-from gcaps.cli.options import with_config
-from gcaps.config import Config
+from gcaps.cli.options import config_of, require_options, with_config
 
 
-@with_config
+def command(arguments: Sequence[str]) -> Callable[..., None]:
+    """The verb with the options of the method that the arguments name."""
+    kind = config_of(arguments)
+    made = with_config(run, kind)
+    require_options(made, kind, arguments)
+    return made
+
+
 def run(
     data: Data,
     output: Annotated[
@@ -21,7 +28,14 @@ def run(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page with tables and pictures here.")
     ] = None,
-    method: Annotated[str, typer.Option("--method", help="What to evaluate.")] = "gcaps",
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            help="gcaps, a network: dcnn, pscn, ecc, dgcnn, gin, set, or a kernel: rw, sp, gk, wl, wloa, dgk, mlg. "
+            "Each has settings of its own; --method NAME --help lists them.",
+        ),
+    ] = "gcaps",
     folds: Annotated[int, typer.Option("--folds", min=2, help="Stratified folds.")] = 10,
     splits: Annotated[
         Path | None, typer.Option("--splits", metavar="FILE", help="JSON file of folds, in the place of --folds.")
@@ -32,7 +46,7 @@ def run(
         typer.Option("--jobs", min=1, help="Processes; the result does not depend on it (default: all CPUs)."),
     ] = None,
     *,
-    config: Config,
+    config: Any,
 ) -> None:
     """Cross-validate a method on a data set; one run gives the number under every protocol, the honest one first.
 
@@ -40,6 +54,8 @@ def run(
     test folds. best: each fold's best test epoch. The last two are what many papers print; they flatter.
 
     Example: [cyan]gcaps evaluate MUTAG -o result.json --html result.html[/cyan]
+
+    Another method: [cyan]gcaps evaluate MUTAG --method gin --layers 3[/cyan]
     """
     import shlex
     import sys
@@ -56,7 +72,7 @@ def run(
 
     graphs = load(data)
     count = folds if splits is None else len(read_splits(splits, len(graphs)))
-    with training_bar(f"{graphs.name}, {count} folds", config.epochs, count) as report:
+    with training_bar(f"{graphs.name}, {count} folds", getattr(config, "epochs", 1), count) as report:
         result = evaluate(
             graphs,
             method,

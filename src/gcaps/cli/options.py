@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -13,22 +13,19 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from gcaps.config import Config, FeatureConfig, NetworkConfig, TrainingConfig
+from gcaps.config import Config, FeatureConfig, Section, TrainingConfig
+from gcaps.errors import ConfigError
 
-_PANELS: dict[type[BaseModel], str] = {
-    FeatureConfig: "Node features",
-    NetworkConfig: "Network",
-    TrainingConfig: "Training",
-}
+_PANELS: dict[type[BaseModel], str] = {FeatureConfig: "Node features", TrainingConfig: "Training"}
 
 
-def with_config(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command one option for each setting, and ``--config FILE``; it receives them as ``config: Config``.
+def with_config(command: Callable[..., None], kind: type[Section] = Config) -> Callable[..., None]:
+    """Give a command one option for each setting of ``kind``, and ``--config FILE``; it receives them as ``config``.
 
     An option wins over the file, the file over the defaults.
     """
     own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "config"]
-    made = [_option(name, field) for name, field in Config.model_fields.items()]
+    made = [_option(name, field, kind) for name, field in kind.model_fields.items()]
     file = inspect.Parameter(
         "config_file",
         inspect.Parameter.KEYWORD_ONLY,
@@ -41,12 +38,12 @@ def with_config(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(*, config_file: Path | None, **given: Any) -> None:
-        values = {} if config_file is None else Config.from_toml(config_file)
-        for name in Config.model_fields:
+        values = {} if config_file is None else kind.from_toml(config_file)
+        for name, field in kind.model_fields.items():
             text = given.pop(name)
             if text is not None:
-                values[name] = _read(name, text)
-        command(**given, config=Config.parse(values))
+                values[name] = _read(field, text)
+        command(**given, config=kind.parse(values))
 
     parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
     run.__signature__ = inspect.Signature([*parameters, file, *made])  # type: ignore[attr-defined]
@@ -54,9 +51,42 @@ def with_config(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _option(name: str, field: FieldInfo) -> inspect.Parameter:
-    panel = next(title for section, title in _PANELS.items() if name in section.model_fields)
+def config_of(arguments: Sequence[str]) -> type[Section]:
+    """The configuration that a command line with ``--method NAME`` is about; an option that it lacks is refused.
+
+    Every method has options of its own, so they are known only once the method is.
+    """
+    method = "gcaps"
+    for option, value in zip(arguments, [*arguments[1:], ""], strict=True):
+        if option == "--method" or option.startswith("--method="):
+            method = value if option == "--method" else option.partition("=")[2]
+    from gcaps.models.config import CONFIGS
+
+    if method in CONFIGS:
+        return CONFIGS[method]
+    from gcaps.kernels.config import CONFIGS as KERNELS
+
+    if method not in KERNELS:
+        raise ConfigError(f"there is no method {method!r}; there are {', '.join([*CONFIGS, *KERNELS])}")
+    return KERNELS[method]
+
+
+def require_options(command: Callable[..., None], kind: type[Section], arguments: Sequence[str]) -> None:
+    """Say which of the given options the method does not have."""
+    names = [name.replace("_", "-") for name in inspect.signature(command).parameters]
+    known = {"--help", "--config", *(f"--{name}" for name in names), *(f"--no-{name}" for name in names)}
+    for argument in arguments:
+        flag = argument.partition("=")[0]
+        if flag.startswith("--") and len(flag) > 2 and flag not in known:
+            settings = ", ".join("--" + name.replace("_", "-") for name in kind.model_fields)
+            raise ConfigError(f"{kind.method} has no setting {flag}; it has {settings}")
+
+
+def _option(name: str, field: FieldInfo, kind: type[Section]) -> inspect.Parameter:
+    panel = next((title for section, title in _PANELS.items() if name in section.model_fields), _title(kind))
     default = "none" if field.default is None else field.default
+    if isinstance(default, tuple):
+        default = ",".join(map(str, default))
     switch = field.annotation is bool
     flag = "--" + name.replace("_", "-")
     option = typer.Option(
@@ -70,6 +100,11 @@ def _option(name: str, field: FieldInfo) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
+def _title(kind: type[Section]) -> str:
+    """The name of the panel with the settings that only this method has."""
+    return "Network" if kind is Config else kind.method.upper()
+
+
 def _metavar(annotation: Any) -> str:
     parts = [p for p in get_args(annotation) if p is not type(None)] if _is_union(annotation) else [annotation]
     names = []
@@ -77,7 +112,8 @@ def _metavar(annotation: Any) -> str:
         if get_origin(part) is Literal:
             names.append("|".join(map(str, get_args(part))))
         elif get_origin(part) is tuple:
-            names.append(",".join(map(str, get_args(get_args(part)[0]))))
+            entries = get_args(get_args(part)[0])  # of a choice; there are none of numbers
+            names.append(",".join(map(str, entries)) if entries else _metavar(get_args(part)[0]) + ",…")
         else:
             names.append({"int": "N", "float": "X"}.get(part.__name__, part.__name__.upper()))
     return "|".join(names)
@@ -87,11 +123,12 @@ def _is_union(annotation: Any) -> bool:
     return get_origin(annotation) in (Union, types.UnionType)
 
 
-def _read(name: str, text: str | bool) -> Any:
+def _read(field: FieldInfo, text: str | bool) -> Any:
     """An option's text as the value that the configuration checks."""
     if isinstance(text, bool):
         return text
-    if name == "features" and text != "auto":
+    kinds = get_args(field.annotation) if _is_union(field.annotation) else (field.annotation,)
+    if any(get_origin(kind) is tuple for kind in kinds) and text != "auto":
         return tuple(text.split(","))
     if text.lower() == "none":
         return None

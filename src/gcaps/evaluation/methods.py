@@ -4,55 +4,87 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 
-from gcaps.config import Config
+from gcaps.batching import Extras
+from gcaps.config import Section
 from gcaps.data.graphset import GraphSet
 from gcaps.evaluation.folds import Fold
+from gcaps.evaluation.kernel_methods import KERNELS, KernelMethod
 from gcaps.evaluation.result import FoldResult
+from gcaps.models.config import CONFIGS, AnyConfig
+from gcaps.models.registry import NETWORKS, extras_of, share_extras
 from gcaps.training import Epoch, fit
 
 
 class Method(Protocol):
     """Train on a fold's training graphs, predict its test graphs."""
 
+    @property
+    def config(self) -> type[Section]:
+        """The configuration it takes."""
+        ...
+
+    def prepared(self, graphs: GraphSet, config: Any) -> Method:
+        """The same method with what all folds share."""
+        ...
+
     def __call__(
-        self, graphs: GraphSet, fold: Fold, number: int, config: Config, seed: int, on_epoch: Callable[[Epoch], None]
+        self, graphs: GraphSet, fold: Fold, number: int, config: Any, seed: int, on_epoch: Callable[[Epoch], None]
     ) -> FoldResult:
         """The fold's predictions and curves."""
         ...
 
 
-def run_gcaps(
-    graphs: GraphSet, fold: Fold, number: int, config: Config, seed: int, on_epoch: Callable[[Epoch], None]
-) -> FoldResult:
-    """GCAPS-CNN on one fold. Test graphs are predicted once, by the model that the configured rule chose."""
-    began = time.perf_counter()
-    model, curves, epoch = fit(
-        graphs,
-        fold.train,
-        config,
-        fold_seed(seed, number),
-        validation=fold.validation,
-        watch=fold.test,
-        on_epoch=on_epoch,
-    )
-    scores = model.predict_proba(graphs.subset(fold.test))
-    return FoldResult(
-        fold=number,
-        test=fold.test.tolist(),
-        labels=graphs.targets[fold.test].tolist(),
-        predictions=scores.argmax(axis=1).tolist(),
-        scores=np.round(scores.astype(np.float64), 6).tolist(),
-        epoch=epoch,
-        train_loss=curves.loss,
-        train_accuracy=curves.accuracy,
-        test_accuracy=curves.watched,
-        validation_accuracy=curves.validation,
-        seconds=time.perf_counter() - began,
-    )
+@dataclass(frozen=True)
+class NetworkMethod:
+    """A network on one fold. Test graphs are predicted once, by the model that the configured rule chose."""
+
+    name: str
+    extras: Extras | None = None
+    """What the network wants of the graphs beside features and edges, computed once for all folds."""
+
+    @property
+    def config(self) -> type[AnyConfig]:
+        """The network's own configuration."""
+        return CONFIGS[self.name]
+
+    def prepared(self, graphs: GraphSet, config: AnyConfig) -> NetworkMethod:
+        """The same method with what all folds share."""
+        return replace(self, extras=extras_of(config, graphs))
+
+    def __call__(
+        self, graphs: GraphSet, fold: Fold, number: int, config: AnyConfig, seed: int, on_epoch: Callable[[Epoch], None]
+    ) -> FoldResult:
+        """The fold's predictions and curves."""
+        began = time.perf_counter()
+        share_extras(config, graphs, self.extras)
+        model, curves, epoch = fit(
+            graphs,
+            fold.train,
+            config,
+            fold_seed(seed, number),
+            validation=fold.validation,
+            watch=fold.test,
+            on_epoch=on_epoch,
+        )
+        scores = model.predict_proba(graphs.subset(fold.test))
+        return FoldResult(
+            fold=number,
+            test=fold.test.tolist(),
+            labels=graphs.targets[fold.test].tolist(),
+            predictions=scores.argmax(axis=1).tolist(),
+            scores=np.round(scores.astype(np.float64), 6).tolist(),
+            epoch=epoch,
+            train_loss=curves.loss,
+            train_accuracy=curves.accuracy,
+            test_accuracy=curves.watched,
+            validation_accuracy=curves.validation,
+            seconds=time.perf_counter() - began,
+        )
 
 
 def fold_seed(seed: int, number: int) -> int:
@@ -60,5 +92,8 @@ def fold_seed(seed: int, number: int) -> int:
     return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
 
 
-METHODS: dict[str, Method] = {"gcaps": run_gcaps}
+METHODS: dict[str, Method] = {
+    **{name: NetworkMethod(name) for name in NETWORKS},
+    **{name: KernelMethod(name) for name in KERNELS},
+}
 """Every method that ``gcaps evaluate --method`` takes."""

@@ -8,7 +8,14 @@ from gcaps.evaluation.result import FoldResult, Summary
 
 
 def summarise(folds: list[FoldResult], selection: str) -> dict[str, Summary]:
-    """``honest``, ``last``, ``gin`` and ``best`` of one run. Only ``honest`` may carry a claim."""
+    """``honest``, ``last``, ``gin`` and ``best`` of one run. Only ``honest`` may carry a claim.
+
+    A kernel has no epochs (selection ``inner``) and therefore only ``honest``.
+    """
+    if selection == "inner":
+        values = [fold.accuracy for fold in folds]
+        rule = "kernel and C chosen by cross-validation inside the training folds; the test fold decides nothing"
+        return {"honest": Summary(float(np.mean(values)), float(np.std(values)), values, rule)}
     by_rule = {
         "honest": (
             [fold.accuracy for fold in folds],

@@ -38,6 +38,8 @@ class FoldResult:
     validation_accuracy: list[float]
     """By epoch; empty with a fixed schedule."""
     seconds: float
+    chosen: dict[str, Any] = field(default_factory=dict)
+    """What was chosen on the training graphs of this fold, such as a kernel and its SVM's C."""
 
     @property
     def accuracy(self) -> float:
@@ -65,7 +67,7 @@ class Result:
     """name, fingerprint, graphs, classes (as the source calls them)."""
     folds: list[FoldResult]
     protocols: dict[str, Summary]
-    """honest, last, gin, best."""
+    """honest, last, gin, best; only honest for a method without epochs."""
     config: dict[str, Any]
     seed: int
     splits: str

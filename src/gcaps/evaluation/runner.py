@@ -17,7 +17,6 @@ from typing import Any
 
 from joblib import Parallel, delayed
 
-from gcaps.config import Config
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import ConfigError
@@ -40,7 +39,7 @@ def evaluate(
     *,
     splits: str | Path | Sequence[Fold] | None = None,
     seed: int = 0,
-    config: Config | None = None,
+    config: Any = None,
     jobs: int | None = None,
     report: Report | None = None,
     command: str | None = None,
@@ -54,7 +53,8 @@ def evaluate(
         folds: stratified folds drawn with ``seed``, unless ``splits`` names a file of folds.
         splits: JSON file of folds, or the folds themselves.
         seed: decides folds and training; the same seed gives the same predictions, whatever ``jobs`` is.
-        config: the method's configuration.
+        config: the method's configuration or a dictionary of its settings: :class:`gcaps.Config` for gcaps, those in
+            ``gcaps.models.CONFIGS`` for other networks, in ``gcaps.kernels.CONFIGS`` for kernels.
         jobs: processes; by default as many as there are CPUs and folds. Each trains with ``config.threads`` threads.
         report: told of each epoch of each fold.
         command: how to make the result again; by default this call.
@@ -63,11 +63,14 @@ def evaluate(
         raise ConfigError(f"there is no method {method!r}; there are {', '.join(METHODS)}")
     if protocol not in ("honest", "last", "gin", "best"):
         raise ConfigError(f"there is no protocol {protocol!r}; there are honest, last, gin, best")
-    config = config or Config()
     data = load(graphs)
+    config = METHODS[method].config.of(config)
+    if protocol != "honest" and config.selection == "inner":
+        raise ConfigError(f"{method} has no epochs: only the protocol honest applies to it")
+    runs = METHODS[method].prepared(data, config)
     parts, origin = _folds(data, folds, splits, seed)
     jobs = min(jobs or available_cpus(), len(parts))
-    run = partial(METHODS[method], data, config=config, seed=seed)
+    run = partial(runs, data, config=config, seed=seed)
     results = _in_turn(run, parts, report) if jobs == 1 else _in_processes(run, parts, report, jobs)
     return Result(
         method=method,
@@ -99,14 +102,17 @@ def _folds(data: GraphSet, folds: int, splits: str | Path | Sequence[Fold] | Non
 
 
 def _call(
-    name: str, method: str, folds: int, splits: str | Path | Sequence[Fold] | None, seed: int, config: Config
+    name: str, method: str, folds: int, splits: str | Path | Sequence[Fold] | None, seed: int, config: Any
 ) -> str:
     """The evaluation as a call from Python; settings that have their default are left out."""
-    changed = {key: value for key, value in config.model_dump().items() if value != Config.model_fields[key].default}
-    settings = ", ".join(f"{key}={value!r}" for key, value in changed.items())
+    changed = {
+        key: value for key, value in config.model_dump().items() if value != type(config).model_fields[key].default
+    }
+    settings = ", ".join(f"{key!r}: {value!r}" for key, value in changed.items())
     file = str(splits) if isinstance(splits, str | Path) else "…"
     where = f"folds={folds}" if splits is None else f"splits={file!r}"
-    return f"gcaps.evaluate({name!r}, {method!r}, {where}, seed={seed}, config=gcaps.Config({settings}))"
+    given = f", config={{{settings}}}" if changed else ""
+    return f"gcaps.evaluate({name!r}, {method!r}, {where}, seed={seed}{given})"
 
 
 def available_cpus() -> int:

@@ -1,5 +1,43 @@
-"""Networks from a batch to logits, one a file."""
+"""Networks from a batch to logits, one a file; each loads when it is first used."""
 
-from gcaps.models.gcaps import GCAPS
+from __future__ import annotations
 
-__all__ = ["GCAPS"]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gcaps.models.config import CONFIGS as CONFIGS
+    from gcaps.models.dcnn import DCNN as DCNN
+    from gcaps.models.dgcnn import DGCNN as DGCNN
+    from gcaps.models.ecc import ECC as ECC
+    from gcaps.models.gcaps import GCAPS as GCAPS
+    from gcaps.models.gin import GIN as GIN
+    from gcaps.models.network import Network as Network
+    from gcaps.models.pscn import PSCN as PSCN
+    from gcaps.models.registry import NETWORKS as NETWORKS
+    from gcaps.models.registry import build_network as build_network
+    from gcaps.models.registry import network_class as network_class
+    from gcaps.models.set import SetNetwork as SetNetwork
+
+_HOMES = {
+    "CONFIGS": "config",
+    "DCNN": "dcnn",
+    "DGCNN": "dgcnn",
+    "ECC": "ecc",
+    "GCAPS": "gcaps",
+    "GIN": "gin",
+    "NETWORKS": "registry",
+    "Network": "network",
+    "PSCN": "pscn",
+    "SetNetwork": "set",
+    "build_network": "registry",
+    "network_class": "registry",
+}
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"gcaps.models.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'gcaps.models' has no attribute {name!r}")

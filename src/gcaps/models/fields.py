@@ -1,0 +1,90 @@
+"""Receptive fields of PATCHY-SAN: which nodes of a graph come first, and what each of them sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gcaps.data.arrays import Array, Ints, pointer, ranges
+from gcaps.data.graphset import GraphSet
+from gcaps.data.names import Names, join, mix, neighbors_of_set, rows, sums
+
+
+@dataclass(frozen=True)
+class ReceptiveFields:
+    """The receptive fields of all nodes of a set, in the order in which a graph's nodes come."""
+
+    node_ptr: Ints
+    """[G+1] the set's."""
+    nodes: Array
+    """[N, k] int32: row node_ptr[g] + i is the field of graph g's i-th node, nodes counted within g, −1 for none."""
+
+    @staticmethod
+    def of(graphs: GraphSet, k: int) -> ReceptiveFields:
+        """Fields of k nodes: breadth-first assembly, cut and ordered by distance, then by Weisfeiler-Lehman color.
+
+        A node's rank is its degree, the largest first, then its stable color, which begins as degree and node labels.
+        Nodes of a field that tie in distance and rank are brought into the order with the largest adjacency code.
+        Nodes of a graph come by rank; those that tie, by the colors of their fields.
+
+        Under another order of the nodes, fields hold the same colors in the same places: what follows from colors,
+        such as labels and degrees, comes out the same. Other features (attributes, harmonic distances) may differ
+        between nodes of one color, and which of them comes first, or is cut off, is then left to the node order.
+        """
+        from gcaps.models.field_kernels import assemble, break_ties
+
+        colors = stable_colors(graphs)
+        graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
+        rank = _dense_ranks(graph, -graphs.degrees, colors)
+        fields, distances = assemble(graphs.node_ptr, graphs.edge_ptr, graphs.neighbors, rank, k)
+        break_ties(graphs.node_ptr, graphs.edge_ptr, graphs.neighbors, rank, fields, distances)
+        content = np.zeros(len(fields), dtype=np.uint64)
+        first = graphs.node_ptr[:-1][graph]
+        for column, distance in zip(fields.T, distances.T, strict=True):
+            content = join(content, np.where(column >= 0, colors[first + column] + mix(distance), np.uint64(0)))
+        return ReceptiveFields(graphs.node_ptr, fields[np.lexsort([content, rank, graph])])
+
+    def take(self, indices: Ints) -> dict[str, Tensor]:
+        """``fields`` [n, k]: those of the graphs at ``indices``, nodes counted within the batch, −1 for none."""
+        sizes = np.diff(self.node_ptr)[indices]
+        fields = self.nodes[ranges(self.node_ptr[indices], sizes)].astype(np.int64)
+        shift = np.repeat(pointer(sizes)[:-1], sizes)[:, None]
+        return {"fields": torch.from_numpy(np.where(fields >= 0, fields + shift, -1))}
+
+
+def stable_colors(graphs: GraphSet) -> Names:
+    """[N] Weisfeiler-Lehman colors, each graph's refined until it gains none; they begin as degree and node labels."""
+    neighbors = neighbors_of_set(graphs)
+    graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
+    color = mix(graphs.degrees)
+    if graphs.node_labels is not None:
+        color = join(color, rows(graphs.node_labels))
+    count = _colors_of_graphs(graph, color, len(graphs))
+    while True:
+        finer = join(color, sums(mix(color)[neighbors], graphs.edge_ptr))
+        found = _colors_of_graphs(graph, finer, len(graphs))
+        gained = found > count
+        if not gained.any():
+            return color
+        # graphs that are done keep theirs, whatever others of the set still need
+        color, count = np.where(gained[graph], finer, color), np.maximum(count, found)
+
+
+def _colors_of_graphs(graph: Ints, color: Names, graphs: int) -> Ints:
+    """[G] how many colors each graph has."""
+    _, first = np.unique(join(graph, color), return_index=True)
+    return np.bincount(graph[first], minlength=graphs)
+
+
+def _dense_ranks(graph: Ints, *keys: Array) -> Ints:
+    """[N] 0, 1, 2, … by graph, then by the keys; equal where all are equal."""
+    order = np.lexsort([*keys[::-1], graph])
+    new = np.zeros(len(order), dtype=bool)
+    for key in (graph, *keys):
+        new[1:] |= key[order[1:]] != key[order[:-1]]
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.cumsum(new)
+    return rank

@@ -1,0 +1,89 @@
+"""PATCHY-SAN: Niepert, Ahmed and Kutzkov, "Learning Convolutional Neural Networks for Graphs" (2016)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gcaps.batching.batch import Batch
+from gcaps.data.graphset import GraphSet
+from gcaps.models.config import PSCNConfig
+from gcaps.models.fields import ReceptiveFields
+from gcaps.models.network import InputLinear, Network
+from gcaps.nn.dropout import Dropout
+
+LENGTH = 10
+"""Length of the second convolution."""
+
+
+class PSCN(Network):
+    """The first w nodes of a graph, each with its receptive field of k nodes, as a sequence for 1-D convolutions.
+
+    With the field v_1 … v_k of the i-th node (:class:`gcaps.models.fields.ReceptiveFields`) and zeros for what is
+    missing:
+
+        y_i = ReLU(Σ_j W_j x_{v_j} + b),  i = 1..w;   1-D convolution over i of length 10;   dense layer;   dropout
+
+    w is the average number of nodes of the training graphs; larger graphs are cut, smaller ones padded with fields of
+    zeros. The first convolution is W_j applied to all nodes once, then a sum over each field: x_v in k fields is
+    multiplied once for each place j and not once for each field, and one-hot features choose rows.
+
+    Logits do not depend on the order of the nodes where the features follow from the colors that order the fields
+    (labels, degrees). They may where nodes with the same color differ in their features (attributes, FGSD): the
+    authors' canonical labelling knows no features either.
+
+    Args:
+        in_channels: columns of the node features.
+        num_classes: how many logits.
+        config: field size, channels, dropout.
+        width: fields w of a graph.
+    """
+
+    prepared_by = ("field",)
+
+    def __init__(self, in_channels: int, num_classes: int, config: PSCNConfig, *, width: int) -> None:
+        super().__init__(in_channels, width=width)
+        self.k, self.width = config.field, width
+        second = max(config.channels // 2, 1)
+        self.first = InputLinear(in_channels, config.field * config.channels, bias=False)
+        self.bias = nn.Parameter(torch.zeros(config.channels))
+        length = min(LENGTH, width)
+        self.second = nn.Sequential(nn.Conv1d(config.channels, second, length), nn.ReLU(), nn.Flatten())
+        self.head = nn.Sequential(
+            nn.Linear((width - length + 1) * second, config.hidden),
+            nn.ReLU(),
+            Dropout(config.dropout),
+            nn.Linear(config.hidden, num_classes),
+        )
+
+    @staticmethod
+    def measure(config: PSCNConfig, graphs: GraphSet) -> dict[str, Any]:
+        """The width w."""
+        return {"width": config.width or max(round(graphs.num_nodes / len(graphs)), 1)}
+
+    @staticmethod
+    def prepare(config: PSCNConfig, graphs: GraphSet) -> ReceptiveFields:
+        """The fields of all nodes; the width decides later how many count."""
+        return ReceptiveFields.of(graphs, config.field)
+
+    def field_channels(self, batch: Batch) -> Tensor:
+        """[B, w, channels] the first convolution."""
+        assert batch.extras is not None
+        fields = batch.extras["fields"]
+        place = torch.arange(self.width, device=fields.device)
+        present = place < batch.ptr.diff()[:, None]
+        chosen = fields[(batch.ptr[:-1, None] + place)[present]]
+        products = self.first(batch).view(len(fields) * self.k, -1)
+        products = torch.cat([products, products.new_zeros(1, products.size(1))])
+        at = torch.where(chosen < 0, len(fields) * self.k, chosen * self.k + torch.arange(self.k, device=place.device))
+        summed = products.index_select(0, at.flatten()).view(*at.shape, -1).sum(1)
+        sequence = summed.new_zeros(len(present), self.width, summed.size(1))
+        sequence[present] = summed
+        return torch.relu(sequence + self.bias)
+
+    def embed(self, batch: Batch) -> Tensor:
+        """[B, ·] what the second convolution leaves."""
+        vectors: Tensor = self.second(self.field_channels(batch).transpose(1, 2))
+        return vectors
