@@ -32,6 +32,12 @@ format: $(VENV)/.dev  ## Put the code into shape
 bench: $(VENV)/.dev  ## Speed and memory against peers, short form
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/capsules.py --short
+	$(BIN)/python benchmarks/training.py --short
+	$(BIN)/python benchmarks/scaling.py --short
+	$(BIN)/python benchmarks/memory.py --short
+	$(BIN)/python benchmarks/prediction.py --short
+	$(BIN)/python benchmarks/fgsd.py --short
+	$(BIN)/python benchmarks/kernels.py --short
 
 clean:  ## Remove the environment and what the demo made
 	rm -rf $(VENV) demo

@@ -10,8 +10,8 @@ a single bit when their nodes are renumbered (all graphs).
 Speed: histograms of every node of every graph (``FGSD().fit`` and ``.transform``), and the distances alone, beside
 ``numpy.linalg.pinv(hermitian=True)`` of each graph's Laplacian and beside one LAPACK Cholesky inverse (dpotrf, dpotri)
 of each component's, the limit for dense methods; neither peer computes a distance or a histogram. Peers run on a random
-share of the graphs, with one BLAS thread and with all of them, the faster one counts, and are scaled by Σ n³. Memory is
-the peak of a process of its own.
+share of the graphs of large sets and are scaled by Σ n³, with one BLAS thread and with all of them, the faster one
+counts. Memory is the peak of a process of its own (Linux).
 
 Sketch: seconds from 10⁴ to 10⁶ nodes on square grids and on power-law graphs (preferential attachment, 4 edges a node),
 the slope of log time over log nodes, and how far histograms (32 bins) are from the exact ones where these are at hand:
@@ -31,6 +31,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,8 @@ SMALL = ("PTC", "ENZYMES", "IMDB-BINARY")
 SETS = (*SMALL, "IMDB-MULTI", "NCI1", "NCI109", "PROTEINS", "DD", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K")
 TIMED = ("NCI1", "COLLAB", "DD", "REDDIT-BINARY")
 LARGEST = 1500
+CHEAP = 2e10
+"""Σ n³ up to which the peers run on all graphs."""
 WIDTH = 150
 Row = dict[str, Any]
 
@@ -127,27 +130,32 @@ def timed(call: Callable[..., Any], *given: Any) -> float:
     return time.perf_counter() - began
 
 
-def timed_peer(call: Callable[..., Any], *given: Any) -> float:
+def timed_peer(call: Callable[[GraphSet, np.ndarray], float], graphs: GraphSet, some: np.ndarray) -> float:
     """With one BLAS thread or with all, whichever is faster."""
     with threadpool_limits(1, user_api="blas"):
-        alone = timed(call, *given)
-    return min(alone, timed(call, *given))
+        alone = call(graphs, some)
+    return min(alone, call(graphs, some))
 
 
-def pinv(graphs: GraphSet, some: np.ndarray) -> None:
-    for g in some:
-        np.linalg.pinv(laplacian(graphs, int(g)), hermitian=True)
+def pinv(graphs: GraphSet, some: np.ndarray) -> float:
+    """Seconds in pinv alone."""
+    return sum(timed(partial(np.linalg.pinv, hermitian=True), laplacian(graphs, int(g))) for g in some)
 
 
-def cholesky(graphs: GraphSet, some: np.ndarray) -> None:
-    """Of L + J/n of every component, which is the inverse but for J/n."""
+def cholesky(graphs: GraphSet, some: np.ndarray) -> float:
+    """Seconds in LAPACK alone, for L + J/n of every component, whose inverse is L⁺ but for J/n."""
+    seconds = 0.0
     for g in some:
         L = laplacian(graphs, int(g))
         count, component = connected_components(csr_array(L), directed=False)
         for c in range(count):
             nodes = np.flatnonzero(component == c)
-            part = L[np.ix_(nodes, nodes)] + 1 / len(nodes) if count > 1 else L + 1 / len(nodes)
-            dpotri(dpotrf(part.T, lower=1, clean=0, overwrite_a=1)[0], lower=1, overwrite_c=1)
+            seconds += timed(cholesky_inverse, np.asfortranarray(L[np.ix_(nodes, nodes)] + 1 / len(nodes)))
+    return seconds
+
+
+def cholesky_inverse(L: np.ndarray) -> None:
+    dpotri(dpotrf(L, lower=1, clean=0, overwrite_a=1)[0], lower=1, overwrite_c=1)
 
 
 def all_distances(graphs: GraphSet) -> None:
@@ -166,7 +174,8 @@ def speed(names: list[str], share: float) -> list[Row]:
         distances = timed(all_distances, graphs)
         rng = np.random.default_rng(0)
         cubes = graphs.sizes.astype(float) ** 3
-        some = np.sort(rng.choice(len(graphs), max(1, round(share * len(graphs))), replace=False))
+        own_share = 1.0 if cubes.sum() < CHEAP else share
+        some = np.sort(rng.choice(len(graphs), max(1, round(own_share * len(graphs))), replace=False))
         scale = float(cubes.sum() / cubes[some].sum())
         by_pinv = scale * timed_peer(pinv, graphs, some)
         by_cholesky = scale * timed_peer(cholesky, graphs, some)
@@ -179,11 +188,12 @@ def speed(names: list[str], share: float) -> list[Row]:
 def peak(name: str) -> int:
     """MiB of a process that loads a set and makes its features."""
     program = (
-        "import resource, gcaps; from gcaps.features import FGSD; "
+        "import gcaps; from gcaps.features import FGSD; "
         f"FGSD(cache=False).fit_transform(gcaps.load({name!r})); "
-        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+        "print(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"  # getrusage counts the parent's too
     )
-    return int(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return int(run.stdout) // 1024
 
 
 def grid(n: int) -> GraphSet:

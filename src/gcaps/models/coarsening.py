@@ -48,9 +48,9 @@ def pyramid(graphs: GraphSet, levels: int) -> list[Level]:
 
     - Nodes stay by the sign of x = (I − P)ᵗ log d, P = D⁻¹ A, d the degrees, in the place of the Laplacian's largest
       eigenvector, which is not unique where eigenvalues coincide, whose sign is arbitrary, and which is all but zero
-      far from the largest hub. x is the part of log d in the large eigenvectors of the random-walk Laplacian; hubs stay,
-      since x and log d have a product ≥ 0 (weighted by d). Nodes where x is zero stay: a component whose nodes all look
-      alike stays as it is. Since Σ d x = 0 over a component, none vanishes.
+      far from the largest hub. x is the part of log d in the large eigenvectors of the random-walk Laplacian. Hubs
+      stay, since x and log d have a product ≥ 0 (weighted by d). Nodes where x is zero stay: a component whose nodes
+      all look alike stays as it is. Since Σ d x = 0 over a component, none vanishes.
     - Kron reduction: S = L_kk − L_kd L_dd⁻¹ L_dk is the Laplacian of what is kept, exactly.
     - Ties below a share of the strongest ones of both their ends are dropped, in the place of random sparsification,
       except where a component would fall apart.

@@ -120,7 +120,7 @@ class EdgeConditionedConv(nn.Module):
 
 
 def edge_mix(Y: Tensor, values: Tensor, A: CSR) -> Tensor:
-    """[n, c] Σ_h A_h Y_h for Y [n, H, c] and the values [e, H] of the sparse A_h, which are ones or come from a ReLU."""
+    """[n, c] Σ_h A_h Y_h for Y [n, H, c] and the values [e, H] of the sparse A_h: ones, or what a ReLU gives."""
     if Y.device.type != "cpu":
         return torch.zeros_like(Y[:, 0]).index_add(0, A.rows(), torch.einsum("eh,ehc->ec", values, Y[A.col]))
     out: Tensor = _Mix.apply(Y, values, A)  # type: ignore[no-untyped-call]
@@ -132,9 +132,9 @@ class _Mix(torch.autograd.Function):
     def forward(ctx: Any, Y: Tensor, values: Tensor, A: CSR) -> Tensor:
         Y, values = Y.contiguous(), values.contiguous()
         ctx.save_for_backward(Y, values)
-        ctx.pattern = A.rowptr.numpy(), A.col.numpy()
+        ctx.rowptr, ctx.col = A.rowptr.numpy(), A.col.numpy()
         out = torch.zeros(len(Y), Y.size(2), dtype=Y.dtype)
-        edge_kernels.mix(*ctx.pattern, values.detach().numpy(), Y.detach().numpy(), out.numpy())
+        edge_kernels.mix(ctx.rowptr, ctx.col, values.detach().numpy(), Y.detach().numpy(), out.numpy())
         return out
 
     @staticmethod
@@ -142,6 +142,6 @@ class _Mix(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None]:
         Y, values = ctx.saved_tensors
         to_Y, to_values = torch.zeros_like(Y), torch.zeros_like(values)
-        arrays = (t.detach().numpy() for t in (values, Y, grad.contiguous(), to_values, to_Y))
-        edge_kernels.mix_backward(*ctx.pattern, *arrays)
+        given = values.detach().numpy(), Y.detach().numpy(), grad.contiguous().numpy()
+        edge_kernels.mix_backward(ctx.rowptr, ctx.col, *given, to_values.numpy(), to_Y.numpy())
         return to_Y, to_values, None

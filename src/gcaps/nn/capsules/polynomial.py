@@ -7,6 +7,7 @@ for all nodes at once, the formula itself subtracts nothing, and hubs do not ove
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -42,15 +43,24 @@ def symmetric_means(values: Tensor, ptr: Tensor, capsule_size: int) -> Tensor:
 
 def closed_symmetric_means(x: Tensor, capsule_size: int, M: Filter) -> Tensor:
     """[P, n, c] E_1..E_P of each closed neighborhood N(i) ∪ {i}; edge weights do not enter (paper, section 3.1)."""
-    return torch.stack(_closed_means(x, capsule_size, M))
+    return torch.stack(_uncompiled(x, capsule_size, M))
 
 
-# chunks are cut to the sizes at hand, which a recorded program does not know: there, this runs between two of them
-@torch.compiler.disable  # type: ignore[untyped-decorator]
 def _closed_means(x: Tensor, capsule_size: int, M: Filter) -> tuple[Tensor, ...]:
     A = M.A.without_loops()
     nodes = torch.arange(len(x), device=x.device)
     return _means(x, Segments(nodes, A.col, A.rowptr[:-1], A.rowptr.diff() + 1), capsule_size)
+
+
+_uncompiled: Callable[[Tensor, int, Filter], tuple[Tensor, ...]] = _closed_means
+"""Chunks are cut to the sizes at hand, which a recorded program does not know: there, this runs between two of them."""
+
+
+def _stay_uncompiled() -> None:
+    """Tell the compiler so, once a layer is made: it costs seconds to import, and most never need it."""
+    global _uncompiled
+    if _uncompiled is _closed_means:
+        _uncompiled = torch.compiler.disable(_closed_means)
 
 
 class Segments(NamedTuple):
@@ -190,6 +200,10 @@ def _falling(n: Tensor, k: int) -> Tensor:
 class Polynomial(CapsuleFunction):
     """See :func:`closed_symmetric_means`; the values are bounded first, like those that `moments` raises to powers."""
 
+    def __init__(self, in_channels: int, capsule_size: int, bound: float | None = None) -> None:
+        super().__init__(in_channels, capsule_size, bound)
+        _stay_uncompiled()
+
     def forward(self, x: Tensor, M: Filter) -> list[Tensor]:
         """P statistics [n, c]."""
-        return list(_closed_means(bounded(x, self.bound), self.capsule_size, M))
+        return list(_uncompiled(bounded(x, self.bound), self.capsule_size, M))

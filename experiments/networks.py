@@ -1,0 +1,100 @@
+"""The other networks with their own papers' settings: accuracy on ten folds, beside what was published.
+
+    python experiments/networks.py [--data PTC ENZYMES ...] [--methods gin set ...] [--splits FOLDER] [--to FOLDER]
+
+Every cell (data set, method) is a result file with all protocols; cells that are there already are not run again, so
+the script can be stopped at any time and started anew. Cheap cells come first. With `--splits` the folds are those of
+the ICLR 2020 fair comparison (one JSON file a set), the epoch is picked on their validation graphs, and the files lie
+in FOLDER/fair; ENZYMES is left out there, since that comparison adds its continuous attributes.
+`--table` prints the tables of what is there, in Markdown, and runs nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import gcaps
+from gcaps.evaluation import Result, evaluate
+from gcaps.evaluation.published import published
+
+DATA = ("PTC", "ENZYMES", "IMDB-BINARY", "PROTEINS", "NCI1")
+METHODS = ("set", "dcnn", "gin", "dgcnn", "pscn", "ecc")
+FAIR = {"gin": "GIN", "dgcnn": "DGCNN", "ecc": "ECC", "set": "structure-blind-baseline"}
+"""Our name and the fair comparison's."""
+
+
+def cell_file(folder: Path, data: str, method: str) -> Path:
+    return folder / data / f"{method}.json"
+
+
+def run(data: str, method: str, splits: Path | None, folder: Path, jobs: int | None) -> None:
+    file = cell_file(folder, data, method)
+    if file.exists():
+        return
+    options = "" if splits is None else f" --splits {splits} --selection validation"
+    result = evaluate(
+        gcaps.load(data),
+        method,
+        splits=splits,
+        config={} if splits is None else {"selection": "validation"},
+        jobs=jobs,
+        command=f"gcaps evaluate {data} --method {method}{options}",
+    )
+    result.save(file)
+    honest, seconds = result.protocols["honest"], sum(fold.seconds for fold in result.folds)
+    print(f"{data}  {method}: {honest.mean:.1%} ± {honest.std:.1%} in {seconds:,.0f} s", flush=True)
+
+
+def percent(mean: float | None, std: float | None) -> str:
+    if mean is None:
+        return "–"
+    return f"{100 * mean:.1f}" if std is None else f"{100 * mean:.1f} ± {100 * std:.1f}"
+
+
+def printed(data: str, method: str, source: str) -> str:
+    """What was published for a cell."""
+    name = FAIR.get(method, "") if source == "fair" else method.upper()
+    for row in published(data):
+        if row.source == source and row.method == name:
+            return row.status or percent(row.mean, row.std)
+    return "–"
+
+
+def table(data: list[str], methods: list[str], folder: Path, source: str) -> str:
+    rules = ("honest", "gin", "best") if source == "paper" else ("honest",)
+    head = ["data set", "method", *(f"`{rule}`" for rule in rules), "published"]
+    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    for name in data:
+        for method in methods:
+            file = cell_file(folder, name, method)
+            if file.exists():
+                found = Result.read(file).protocols
+                numbers = [percent(found[rule].mean, found[rule].std) for rule in rules]
+                lines.append("| " + " | ".join([name, method, *numbers, printed(name, method, source)]) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", default=list(DATA))
+    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
+    parser.add_argument("--splits", type=Path, help="folder of JSON files of folds")
+    parser.add_argument("--to", type=Path, default=Path("results/networks"))
+    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args()
+    folder = options.to if options.splits is None else options.to / "fair"
+    if not options.table:
+        cells = [(name, method) for method in options.methods for name in options.data]
+        for name, method in sorted(cells, key=lambda cell: (cell[0] not in DATA[:3], options.methods.index(cell[1]))):
+            splits = None if options.splits is None else options.splits / f"{name}.json"
+            if splits is None or (splits.exists() and name != "ENZYMES" and method in FAIR):
+                run(name, method, splits, folder, options.jobs)
+    print(table(options.data, options.methods, options.to, "paper"))
+    print()
+    print(table(options.data, options.methods, options.to / "fair", "fair"))
+
+
+if __name__ == "__main__":
+    main()
