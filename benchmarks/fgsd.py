@@ -10,8 +10,8 @@ a single bit when their nodes are renumbered (all graphs).
 Speed: histograms of every node of every graph (``FGSD().fit`` and ``.transform``), and the distances alone, beside
 ``numpy.linalg.pinv(hermitian=True)`` of each graph's Laplacian and beside one LAPACK Cholesky inverse (dpotrf, dpotri)
 of each component's, the limit for dense methods; neither peer computes a distance or a histogram. Peers run on a random
-share of the graphs of large sets and are scaled by Σ n³, with one BLAS thread and with all of them, the faster one
-counts. Memory is the peak of a process of its own (Linux).
+share of the graphs of large sets and are scaled by Σ n³; they too take a graph for each processor at a time. Memory is
+the peak of a process of its own (Linux).
 
 Sketch: seconds from 10⁴ to 10⁶ nodes on square grids and on power-law graphs (preferential attachment, 4 edges a node),
 the slope of log time over log nodes, and how far histograms (32 bins) are from the exact ones where these are at hand:
@@ -30,6 +30,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+from numba import get_num_threads
 from rich.console import Console
 from rich.table import Table
 from scipy.linalg.lapack import dpotrf, dpotri
@@ -130,28 +132,17 @@ def timed(call: Callable[..., Any], *given: Any) -> float:
     return time.perf_counter() - began
 
 
-def timed_peer(call: Callable[[GraphSet, np.ndarray], float], graphs: GraphSet, some: np.ndarray) -> float:
-    """With one BLAS thread or with all, whichever is faster."""
-    with threadpool_limits(1, user_api="blas"):
-        alone = call(graphs, some)
-    return min(alone, call(graphs, some))
+def timed_peer(call: Callable[[np.ndarray], Any], matrices: list[np.ndarray]) -> float:
+    """As many matrices at a time as there are processors, with one BLAS thread each; the matrices are there already."""
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(get_num_threads()) as pool:
+        return timed(list, pool.map(call, matrices))
 
 
-def pinv(graphs: GraphSet, some: np.ndarray) -> float:
-    """Seconds in pinv alone."""
-    return sum(timed(partial(np.linalg.pinv, hermitian=True), laplacian(graphs, int(g))) for g in some)
-
-
-def cholesky(graphs: GraphSet, some: np.ndarray) -> float:
-    """Seconds in LAPACK alone, for L + J/n of every component, whose inverse is L⁺ but for J/n."""
-    seconds = 0.0
-    for g in some:
-        L = laplacian(graphs, int(g))
-        count, component = connected_components(csr_array(L), directed=False)
-        for c in range(count):
-            nodes = np.flatnonzero(component == c)
-            seconds += timed(cholesky_inverse, np.asfortranarray(L[np.ix_(nodes, nodes)] + 1 / len(nodes)))
-    return seconds
+def component_matrices(L: np.ndarray) -> list[np.ndarray]:
+    """L + J/n of every component, whose inverse is L⁺ but for J/n."""
+    count, component = connected_components(csr_array(L), directed=False)
+    parts = [np.flatnonzero(component == c) for c in range(count)]
+    return [np.asfortranarray(L[np.ix_(nodes, nodes)] + 1 / len(nodes)) for nodes in parts]
 
 
 def cholesky_inverse(L: np.ndarray) -> None:
@@ -177,8 +168,10 @@ def speed(names: list[str], share: float) -> list[Row]:
         own_share = 1.0 if cubes.sum() < CHEAP else share
         some = np.sort(rng.choice(len(graphs), max(1, round(own_share * len(graphs))), replace=False))
         scale = float(cubes.sum() / cubes[some].sum())
-        by_pinv = scale * timed_peer(pinv, graphs, some)
-        by_cholesky = scale * timed_peer(cholesky, graphs, some)
+        matrices = [laplacian(graphs, int(g)) for g in some]
+        by_pinv = scale * timed_peer(partial(np.linalg.pinv, hermitian=True), matrices)
+        parts = [part for L in matrices for part in component_matrices(L)]
+        by_cholesky = scale * timed_peer(cholesky_inverse, parts)
         row = {"data": name, "fit": fit, "transform": transform, "distances": distances, "peers on": len(some)}
         row |= {"pinv": by_pinv, "cholesky": by_cholesky, "times pinv": by_pinv / (fit + transform)}
         rows.append(row | {"times cholesky": by_cholesky / distances, "peak MiB": peak(name)})

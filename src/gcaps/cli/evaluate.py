@@ -32,7 +32,7 @@ def run(
         str,
         typer.Option(
             "--method",
-            help="gcaps, a network: dcnn, pscn, ecc, dgcnn, gin, set, or a kernel: rw, sp, gk, wl, wloa, dgk, mlg. "
+            help="gcaps; networks dcnn, pscn, ecc, dgcnn, gin, set; kernels rw, sp, gk, wl, wloa, dgk, mlg; fgsd. "
             "Each has settings of its own; --method NAME --help lists them.",
         ),
     ] = "gcaps",

@@ -64,11 +64,11 @@ def config_of(arguments: Sequence[str]) -> type[Section]:
 
     if method in CONFIGS:
         return CONFIGS[method]
-    from gcaps.kernels.config import CONFIGS as KERNELS
+    from gcaps.evaluation.methods import METHODS
 
-    if method not in KERNELS:
-        raise ConfigError(f"there is no method {method!r}; there are {', '.join([*CONFIGS, *KERNELS])}")
-    return KERNELS[method]
+    if method not in METHODS:
+        raise ConfigError(f"there is no method {method!r}; there are {', '.join(METHODS)}")
+    return METHODS[method].config
 
 
 def require_options(command: Callable[..., None], kind: type[Section], arguments: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from gcaps.batching import Extras
 from gcaps.config import Section
 from gcaps.data.graphset import GraphSet
 from gcaps.evaluation.folds import Fold
+from gcaps.evaluation.forest_method import ForestMethod
 from gcaps.evaluation.kernel_methods import KERNELS, KernelMethod
 from gcaps.evaluation.result import FoldResult
 from gcaps.models.config import CONFIGS, AnyConfig
@@ -95,5 +96,6 @@ def fold_seed(seed: int, number: int) -> int:
 METHODS: dict[str, Method] = {
     **{name: NetworkMethod(name) for name in NETWORKS},
     **{name: KernelMethod(name) for name in KERNELS},
+    "fgsd": ForestMethod(),
 }
 """Every method that ``gcaps evaluate --method`` takes."""

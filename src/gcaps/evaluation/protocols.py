@@ -10,11 +10,15 @@ from gcaps.evaluation.result import FoldResult, Summary
 def summarise(folds: list[FoldResult], selection: str) -> dict[str, Summary]:
     """``honest``, ``last``, ``gin`` and ``best`` of one run. Only ``honest`` may carry a claim.
 
-    A kernel has no epochs (selection ``inner``) and therefore only ``honest``.
+    A kernel (selection ``inner``) and a forest (``fixed``) have no epochs and therefore only ``honest``.
     """
-    if selection == "inner":
+    if selection in ("inner", "fixed"):
         values = [fold.accuracy for fold in folds]
-        rule = "kernel and C chosen by cross-validation inside the training folds; the test fold decides nothing"
+        rule = (
+            "kernel and C chosen by cross-validation inside the training folds; the test fold decides nothing"
+            if selection == "inner"
+            else "fixed settings, fitted on all training folds; the test fold decides nothing"
+        )
         return {"honest": Summary(float(np.mean(values)), float(np.std(values)), values, rule)}
     by_rule = {
         "honest": (

@@ -65,7 +65,7 @@ def evaluate(
         raise ConfigError(f"there is no protocol {protocol!r}; there are honest, last, gin, best")
     data = load(graphs)
     config = METHODS[method].config.of(config)
-    if protocol != "honest" and config.selection == "inner":
+    if protocol != "honest" and config.selection in ("inner", "fixed"):
         raise ConfigError(f"{method} has no epochs: only the protocol honest applies to it")
     runs = METHODS[method].prepared(data, config)
     parts, origin = _folds(data, folds, splits, seed)

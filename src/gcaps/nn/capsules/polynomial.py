@@ -60,7 +60,7 @@ def _stay_uncompiled() -> None:
     """Tell the compiler so, once a layer is made: it costs seconds to import, and most never need it."""
     global _uncompiled
     if _uncompiled is _closed_means:
-        _uncompiled = torch.compiler.disable(_closed_means)
+        _uncompiled = torch.compiler.disable(_closed_means)  # type: ignore[no-untyped-call]
 
 
 class Segments(NamedTuple):
