@@ -16,14 +16,18 @@ if TYPE_CHECKING:
     from gcaps.data.graphset import GraphSet as GraphSet
     from gcaps.estimator import GraphCapsuleClassifier as GraphCapsuleClassifier
     from gcaps.estimator import load_model as load_model
+    from gcaps.evaluation import Comparison as Comparison
     from gcaps.evaluation import Result as Result
+    from gcaps.evaluation import compare as compare
     from gcaps.evaluation import evaluate as evaluate
 
 _HOMES = {
+    "Comparison": "gcaps.evaluation",
     "Config": "gcaps.config",
     "GraphCapsuleClassifier": "gcaps.estimator",
     "GraphSet": "gcaps.data.graphset",
     "Result": "gcaps.evaluation",
+    "compare": "gcaps.evaluation",
     "evaluate": "gcaps.evaluation",
     "load": "gcaps.data.catalog",
     "load_model": "gcaps.estimator",

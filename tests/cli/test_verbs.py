@@ -82,9 +82,9 @@ def test_evaluate_writes_json_and_html(tmp_path):
     assert "<html" in (tmp_path / "r.html").read_text()
 
 
-def test_demo_leaves_result_report_and_model(tmp_path):
+def test_demo_leaves_a_comparison_a_report_and_a_model(tmp_path):
     found = run("demo", "-o", tmp_path / "d", "--epochs", 1)
-    assert sorted(p.name for p in (tmp_path / "d").iterdir()) == ["model", "report.html", "result.json"]
+    assert sorted(p.name for p in (tmp_path / "d").iterdir()) == ["model", "report.html", "run"]
     assert "Done in" in found.stdout
 
 

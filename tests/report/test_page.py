@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 
 import matplotlib as mpl
@@ -13,46 +12,7 @@ import pytest
 from gcaps.config import Config
 from gcaps.evaluation.result import Result
 from gcaps.report import figures, write_page
-
-VOID = {"meta", "link", "br", "hr", "img"}
-
-
-class Page(HTMLParser):
-    """Reads a page, insists that every tag is closed in order, and collects text, ids and links."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[str] = []
-        self.ids: list[str] = []
-        self.links: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.words: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_startendtag(tag, attrs)
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-        self.ids += [value or "" for key, value in attrs if key == "id"]
-        self.links += [value or "" for key, value in attrs if key in ("src", "href", "srcset", "data", "action")]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if not self.open or self.open[-1] != "style":
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.words).split())
+from tests.read_page import Page
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,8 @@ VERBS = {
     "train": "train a classifier on all graphs of a data set and save it",
     "predict": "classes and probabilities for graphs, as CSV",
     "evaluate": "cross-validate a method; every protocol from one run, the honest one first",
+    "compare": "methods x data sets, fold by fold; goes on where it was stopped; on one machine or a cluster",
+    "report": "a comparison as one page that opens offline, or as a table for a paper",
 }
 
 OVERVIEW = """usage: gcaps VERB ...      gcaps VERB --help explains a verb
@@ -31,6 +33,8 @@ Graph classification with graph capsules: train, predict, and find out honestly 
   gcaps demo                                 start here
   gcaps data check my-graphs.zip             are my graphs sound, and what is in them?
   gcaps evaluate my-graphs.zip -o r.json     how good is GCAPS-CNN on them?
+  gcaps compare my-graphs.zip -o run         and all the other methods?
+  gcaps report run -o report.html            who is best, and do the folds bear it out?
   gcaps train my-graphs.zip -o model         a classifier
   gcaps predict model new-graphs.zip         its predictions"""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
 
 from gcaps.data.arrays import Array, Ints
+from gcaps.data.graphset import GraphSet
 from gcaps.errors import DataError
 
 
@@ -25,6 +26,8 @@ class Fold(NamedTuple):
 
 def stratified_folds(labels: Array, folds: int, seed: int) -> list[Fold]:
     """``folds`` stratified folds, shuffled by ``seed``."""
+    from sklearn.model_selection import StratifiedKFold
+
     counts = np.bincount(labels)
     smallest = int(counts[counts > 0].min())
     if not 2 <= folds <= smallest:
@@ -66,3 +69,14 @@ def _fold(entry: dict[str, object], place: str, num_graphs: int) -> Fold:
     held = sides["validation"]
     train = np.sort(np.concatenate([sides["train"], held]))
     return Fold(train, sides["test"], held if len(held) else None)
+
+
+def folds_of(
+    data: GraphSet, folds: int, splits: str | Path | Sequence[Fold] | None, seed: int
+) -> tuple[list[Fold], str]:
+    """The folds of a set, drawn with ``seed`` or as ``splits`` says, and where they come from in words."""
+    if splits is None:
+        return stratified_folds(data.targets, folds, seed), f"{folds} stratified folds, seed {seed}"
+    if isinstance(splits, str | Path):
+        return read_splits(splits, len(data)), str(splits)
+    return list(splits), f"{len(splits)} folds given by the caller"

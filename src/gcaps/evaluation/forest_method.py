@@ -32,6 +32,8 @@ class ForestConfig(Section):
 class ForestMethod:
     """Bins and trees are fitted on a fold's training graphs; there is nothing to choose."""
 
+    shares: ClassVar[bool] = False
+
     name: str = "fgsd"
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -30,6 +30,8 @@ class KernelMethod:
     A kernel whose value depends on its two graphs alone is computed once for the set, whichever graphs a fold trains
     on; others are fitted on each fold's training graphs.
     """
+
+    shares: ClassVar[bool] = True
 
     name: str
     grams: tuple[Floats | None, ...] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from gcaps.evaluation.result import FoldResult
 from gcaps.models.config import CONFIGS, AnyConfig
 from gcaps.models.registry import NETWORKS, extras_of, share_extras
 from gcaps.training import Epoch, fit
+from gcaps.training.fitted import Fitted
 
 
 class Method(Protocol):
@@ -27,6 +28,11 @@ class Method(Protocol):
     @property
     def config(self) -> type[Section]:
         """The configuration it takes."""
+        ...
+
+    @property
+    def shares(self) -> bool:
+        """Whether what its folds share is worth running them in one process, one after the other."""
         ...
 
     def prepared(self, graphs: GraphSet, config: Any) -> Method:
@@ -43,6 +49,8 @@ class Method(Protocol):
 @dataclass(frozen=True)
 class NetworkMethod:
     """A network on one fold. Test graphs are predicted once, by the model that the configured rule chose."""
+
+    shares: ClassVar[bool] = False
 
     name: str
     extras: Extras | None = None
@@ -61,6 +69,12 @@ class NetworkMethod:
         self, graphs: GraphSet, fold: Fold, number: int, config: AnyConfig, seed: int, on_epoch: Callable[[Epoch], None]
     ) -> FoldResult:
         """The fold's predictions and curves."""
+        return self.fitted(graphs, fold, number, config, seed, on_epoch)[0]
+
+    def fitted(
+        self, graphs: GraphSet, fold: Fold, number: int, config: AnyConfig, seed: int, on_epoch: Callable[[Epoch], None]
+    ) -> tuple[FoldResult, Fitted]:
+        """The fold's predictions and curves, and the model behind them."""
         began = time.perf_counter()
         share_extras(config, graphs, self.extras)
         model, curves, epoch = fit(
@@ -73,7 +87,7 @@ class NetworkMethod:
             on_epoch=on_epoch,
         )
         scores = model.predict_proba(graphs.subset(fold.test))
-        return FoldResult(
+        result = FoldResult(
             fold=number,
             test=fold.test.tolist(),
             labels=graphs.targets[fold.test].tolist(),
@@ -86,6 +100,7 @@ class NetworkMethod:
             validation_accuracy=curves.validation,
             seconds=time.perf_counter() - began,
         )
+        return result, model
 
 
 def fold_seed(seed: int, number: int) -> int:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import platform
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gcaps.errors import GcapsError
 from gcaps.files import write_json
+from gcaps.version import __version__
+
+if TYPE_CHECKING:
+    from gcaps.data.graphset import GraphSet
 
 FORMAT = 1
+VERSIONED = ("torch", "numpy", "scipy", "scikit-learn")
 
 
 @dataclass(frozen=True)
@@ -101,3 +109,23 @@ class Result:
             return cls(**raw)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise GcapsError(f"{path}: is not a gcaps result ({type(error).__name__}: {error})") from error
+
+
+def about(graphs: GraphSet) -> dict[str, Any]:
+    """What a result says of its data."""
+    return {
+        "name": graphs.name,
+        "fingerprint": graphs.fingerprint(),
+        "graphs": len(graphs),
+        "classes": graphs.classes.tolist(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """Of gcaps, Python and the packages that numbers depend on."""
+    return {"gcaps": __version__, "python": platform.python_version()} | {p: version(p) for p in VERSIONED}
+
+
+def now() -> str:
+    """UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

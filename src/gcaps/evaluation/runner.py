@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import platform
 import queue
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
-from importlib.metadata import version
 from multiprocessing import Manager
 from pathlib import Path
 from typing import Any
@@ -18,17 +15,13 @@ from typing import Any
 from joblib import Parallel, delayed
 
 from gcaps.data.catalog import load
-from gcaps.data.graphset import GraphSet
 from gcaps.errors import ConfigError
-from gcaps.evaluation.folds import Fold, read_splits, stratified_folds
+from gcaps.evaluation.folds import Fold, folds_of
 from gcaps.evaluation.methods import METHODS
 from gcaps.evaluation.protocols import summarise
-from gcaps.evaluation.result import FoldResult, Result
+from gcaps.evaluation.result import FoldResult, Result, about, now, versions
 from gcaps.training import Epoch
 from gcaps.training.progress import Report
-from gcaps.version import __version__
-
-VERSIONED = ("torch", "numpy", "scipy", "scikit-learn")
 
 
 def evaluate(
@@ -68,37 +61,23 @@ def evaluate(
     if protocol != "honest" and config.selection in ("inner", "fixed"):
         raise ConfigError(f"{method} has no epochs: only the protocol honest applies to it")
     runs = METHODS[method].prepared(data, config)
-    parts, origin = _folds(data, folds, splits, seed)
+    parts, origin = folds_of(data, folds, splits, seed)
     jobs = min(jobs or available_cpus(), len(parts))
     run = partial(runs, data, config=config, seed=seed)
     results = _in_turn(run, parts, report) if jobs == 1 else _in_processes(run, parts, report, jobs)
     return Result(
         method=method,
-        data={
-            "name": data.name,
-            "fingerprint": data.fingerprint(),
-            "graphs": len(data),
-            "classes": data.classes.tolist(),
-        },
+        data=about(data),
         folds=results,
         protocols=summarise(results, config.selection),
         config=config.to_dict(),
         seed=seed,
         splits=origin,
         command=command or _call(data.name, method, folds, splits, seed, config),
-        versions={"gcaps": __version__, "python": platform.python_version()} | {p: version(p) for p in VERSIONED},
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions=versions(),
+        created=now(),
         protocol=protocol,
     )
-
-
-def _folds(data: GraphSet, folds: int, splits: str | Path | Sequence[Fold] | None, seed: int) -> tuple[list[Fold], str]:
-    """The folds, and where they come from in words."""
-    if splits is None:
-        return stratified_folds(data.targets, folds, seed), f"{folds} stratified folds, seed {seed}"
-    if isinstance(splits, str | Path):
-        return read_splits(splits, len(data)), str(splits)
-    return list(splits), f"{len(splits)} folds given by the caller"
 
 
 def _call(

@@ -1,0 +1,67 @@
+"""``gcaps report``: a comparison as a page, or its table for a paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def run(
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN...",
+            help="The folder of a comparison, finished or not; or result files that gcaps evaluate wrote.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Where to write (default: report.html; text: the screen)."),
+    ] = None,
+    format: Annotated[  # noqa: A002  # the option's name
+        str, typer.Option("--format", help="html, markdown, latex or csv; csv holds every protocol.")
+    ] = "html",
+) -> None:
+    """Write a comparison as one page that opens offline: who is best and whether the folds bear it out.
+
+    Beside the table: what each protocol adds, ranks, learning curves, cost, mistakes, calibration, the hardest graphs
+    drawn, and the data's audit. A run that is not finished gives a page that says what is missing.
+
+    Example: [cyan]gcaps report RUN -o report.html[/cyan]
+
+    For a paper: [cyan]gcaps report RUN --format latex -o table.tex[/cyan]
+
+    From single results: [cyan]gcaps report gcaps.json wl.json -o report.html[/cyan]
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from gcaps.errors import ConfigError
+    from gcaps.evaluation.comparison import Comparison
+    from gcaps.evaluation.gather import gather
+    from gcaps.evaluation.result import Result
+    from gcaps.files import write_text
+    from gcaps.report.comparison_page import comparison_text
+
+    if len(sources) > 1 and any(source.is_dir() for source in sources):
+        raise ConfigError("give the folder of one comparison, or result files, not both")
+    one = sources[0].is_dir() or not sources[0].exists()
+    comparison = Comparison.read(sources[0]) if one else gather([Result.read(source) for source in sources])
+    console = Console(stderr=True, highlight=False)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("report", total=None)
+
+        def tell(what: str, step: int, steps: int) -> None:
+            bar.update(task, description=what, completed=step, total=steps)
+
+        text = comparison_text(comparison, format, tell)
+    if output is None and format != "html":
+        typer.echo(text, nl=False)
+        return
+    goal = output or Path("report.html")
+    write_text(goal, text)
+    console.print(f"wrote {goal}, {len(text.encode()) / 1024:.0f} KiB", markup=False, soft_wrap=True)

@@ -1,0 +1,93 @@
+"""``gcaps compare`` as a user types it."""
+
+import json
+import sys
+
+import pytest
+
+from gcaps.cli.app import main
+from gcaps.evaluation import Comparison, dispatch
+from tests.cli.test_verbs import run
+
+GRID = "[set]\nepochs = 2\nhidden = [2, 4]\n[fgsd]\ntrees = 5\n"
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("verb")
+    (folder / "grid.toml").write_text(GRID)
+    said = run("compare", "families", "--methods", "set,fgsd", "--folds", 2, "--seeds", "0,1",
+               "--grid", folder / "grid.toml", "-o", folder / "run", "--jobs", 1)  # fmt: skip
+    return folder, said
+
+
+def test_compare_prints_a_line_a_cell_and_a_table(done):
+    folder, said = done
+    assert "8 cells to run, 0 there already, 1 at a time" in said.stderr
+    assert said.stderr.count("families set seed") == 4
+    assert "8 cells done" in said.stdout
+    assert [line.split()[0] for line in said.stdout.splitlines()[1:3]] == ["set", "fgsd"]
+    found = Comparison.read(folder / "run")
+    assert found.missing() == []
+    assert found.plan.command.startswith("gcaps compare families --methods set,fgsd")
+
+
+def test_without_data_it_goes_on_and_then_verifies(done):
+    folder, said = done
+    next((folder / "run").glob("cells/families/fgsd/seed1-fold1*")).unlink()
+    again = run("compare", "-o", folder / "run", "--jobs", 1)
+    assert "1 cells to run, 7 there already" in again.stderr
+    assert again.stdout == said.stdout
+    found = run("compare", "--verify", folder / "run").stdout.splitlines()
+    assert [line.partition(":")[0] for line in found] == ["same", "same"]
+
+
+def test_verify_fails_where_a_prediction_differs(done, tmp_path):
+    folder, _ = done
+    result = Comparison.read(folder / "run").result("families", "fgsd")
+    result.save(tmp_path / "r.json")
+    raw = json.loads((tmp_path / "r.json").read_text())
+    for fold in raw["folds"]:
+        fold["predictions"][0] = (fold["predictions"][0] + 1) % 4
+    (tmp_path / "r.json").write_text(json.dumps(raw))
+    found = run("compare", "--verify", tmp_path / "r.json", check=False)
+    assert found.returncode == 1
+    assert found.stdout.startswith("different: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["families", "--methods", "magic", "-o", "{tmp}/r"], 4, "there is no method 'magic'"),
+        (["-o", "{tmp}/r"], 1, "is not the folder of a comparison"),
+        (["families"], 4, "say where the comparison is kept: -o RUN"),
+        (["families", "-o", "{tmp}/r", "--seeds", "one"], 4, "is not a list of numbers"),
+        (["families", "-o", "{tmp}/r", "--time-limit", "soon"], 4, "'soon' is not a time"),
+        (["--experiment", "pape", "-o", "{tmp}/r"], 4, "there is no experiment 'pape'"),
+        (["-o", "{tmp}/r", "--folds", "3"], 4, "--folds needs a data set"),
+        (["--verify"], 4, "--verify needs recorded results"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, code, message, tmp_path, capsys):
+    with pytest.raises(SystemExit) as left:
+        main(["compare", *(a.format(tmp=tmp_path) for a in arguments)])
+    assert left.value.code == code
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1
+
+
+def test_a_cluster_that_does_not_answer_is_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(dispatch, "PATIENCE", 1)
+    with pytest.raises(SystemExit) as left:
+        main(["compare", "families", "--methods", "set", "-o", str(tmp_path / "r"), "--cluster", "tcp://127.0.0.1:9"])
+    assert left.value.code == 1
+    assert "tcp://127.0.0.1:9: no Dask scheduler answers there" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_cluster_without_dask_says_what_to_install(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(SystemExit) as left:
+        main(["compare", "families", "--methods", "set", "-o", str(tmp_path / "r"), "--cluster", "tcp://127.0.0.1:9"])
+    assert left.value.code == 4
+    assert "pip install 'gcaps[cluster]'" in capsys.readouterr().err

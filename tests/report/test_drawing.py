@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse.csgraph import shortest_path
+
+import gcaps
+from gcaps.data.fingerprints import stored_hashes, wl_hashes
+from gcaps.data.graphset import GraphSet
+from gcaps.report.chart import Drawing, Scale
+from gcaps.report.graph_drawing import LARGEST, draw_graph, layout
+from gcaps.report.sets import twins
+from gcaps.testing import hostile_graphs
+
+
+def stress(graph, p: np.ndarray) -> float:
+    """Σ (‖p_i − p_j‖ − d_ij)² / d_ij² over the pairs that a path joins."""
+    A = np.zeros((graph.num_nodes, graph.num_nodes))
+    A[tuple(graph.edge_index)] = 1
+    d = shortest_path(A, unweighted=True)
+    i, j = np.nonzero(np.isfinite(d) & (d > 0))
+    return float((((np.linalg.norm(p[i] - p[j], axis=1) - d[i, j]) / d[i, j]) ** 2).mean())
+
+
+def test_distances_on_the_page_follow_distances_in_the_graph() -> None:
+    for graph in gcaps.load("MUTAG")[:10]:
+        p = layout(graph)
+        scattered = np.random.default_rng(0).normal(scale=p.std(), size=p.shape)
+        assert stress(graph, p) < 0.06 < stress(graph, scattered)
+        assert np.array_equal(p, layout(graph))
+
+
+def test_hostile_graphs_are_drawn_with_their_nodes_apart(hostile: GraphSet) -> None:
+    for graph in hostile:
+        p = layout(graph)
+        assert np.isfinite(p).all()
+        if 1 < graph.num_nodes <= 60:
+            gaps = np.linalg.norm(p[:, None] - p[None], axis=2) + 9 * np.eye(len(p))
+            assert gaps.min() > 1e-3
+        svg = draw_graph(graph, 'a "graph" <of> hers', {})
+        assert svg is not None
+        assert "nan" not in svg
+        assert "a &quot;graph&quot; &lt;of&gt; hers" in svg
+
+
+def test_a_graph_too_large_to_be_seen_is_not_drawn() -> None:
+    graph = hostile_graphs(1, seed=0)[0]
+    assert draw_graph(graph._replace(num_nodes=LARGEST + 1), "", {}) is None
+
+
+@settings(deadline=None)
+@given(st.floats(-100, 100), st.floats(0.01, 50), st.integers(2, 8))
+def test_ticks_lie_within_and_are_round(low: float, span: float, count: int) -> None:
+    ticks = Scale(low, low + span, 0, 1).ticks(count)
+    assert all(low - 1e-6 <= tick <= low + span + 1e-6 for tick in ticks)
+    assert len(ticks) <= count + 1
+    steps = np.diff(ticks)
+    if len(steps):
+        assert np.allclose(steps, steps[0])
+        assert round(float(f"{steps[0]:.0e}".split("e")[0])) in (1, 2, 5)
+
+
+@settings(deadline=None)
+@given(st.floats(1e-3, 1e4), st.floats(1.1, 1e5))
+def test_logarithmic_ticks_lie_within(low: float, factor: float) -> None:
+    scale = Scale(low, low * factor, 0, 100, log=True)
+    for tick in scale.ticks():
+        assert -0.1 <= scale(tick) <= 100.1
+
+
+def test_words_and_labels_are_escaped() -> None:
+    picture = Drawing(10, 10, '<b>"&')
+    picture.text(0, 0, "<script>")
+    assert 'aria-label="&lt;b&gt;&quot;&amp;"' in picture.svg()
+    assert "<script>" not in picture.svg()
+
+
+def test_twins_are_tested_graphs_whose_like_is_trained_on() -> None:
+    graphs = hostile_graphs(6, seed=3).subset([0, 1, 2, 3, 4, 5, 0, 1])
+    graphs = replace(graphs, labels=np.array([0, 0, 1, 1, 0, 1, 0, 1]), classes=np.array([0, 1]))
+    folds = [[0, 1], [2, 3], [6, 7]]
+    found = twins(graphs, folds)
+    assert (found.tested, found.stored, found.alike, found.misleading) == _slow_twins(graphs, folds)
+    assert (found.stored, found.misleading) == (4, 2)
+
+
+def _slow_twins(graphs: GraphSet, tests: list[list[int]]) -> tuple[int, int, int, int]:
+    stored, alike, labels = stored_hashes(graphs), wl_hashes(graphs), graphs.targets
+    counts = [0, 0, 0, 0]
+    for test in tests:
+        train = [g for g in range(len(graphs)) if g not in test]
+        for g in test:
+            like = [t for t in train if alike[t] == alike[g]]
+            counts[0] += 1
+            counts[1] += any(stored[t] == stored[g] for t in train)
+            counts[2] += bool(like)
+            counts[3] += bool(like) and all(labels[t] != labels[g] for t in like)
+    return counts[0], counts[1], counts[2], counts[3]
