@@ -1,4 +1,4 @@
-"""An evaluation made readable: a table for the terminal, one self-contained page for everybody else.
+"""Evaluations made readable: a table for the terminal, self-contained pages for everybody else.
 
 Drawing needs matplotlib, which is slow to import; each name loads what it needs on first use.
 """
@@ -9,12 +9,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gcaps.report.comparison_page import write_comparison as write_comparison
     from gcaps.report.page import write_page as write_page
     from gcaps.report.tables import print_result as print_result
 
-_HOMES = {"print_result": "gcaps.report.tables", "write_page": "gcaps.report.page"}
+_HOMES = {
+    "print_result": "gcaps.report.tables",
+    "write_comparison": "gcaps.report.comparison_page",
+    "write_page": "gcaps.report.page",
+}
 
-__all__ = ["print_result", "write_page"]
+__all__ = ["print_result", "write_comparison", "write_page"]
 
 
 def __getattr__(name: str) -> Any:

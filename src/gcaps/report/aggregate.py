@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gcaps.evaluation.result import Result
+from gcaps.evaluation.result import FoldResult, Result
 
 
 @dataclass(frozen=True)
@@ -52,9 +55,13 @@ def baseline(result: Result) -> Baseline:
 
 def confusion(result: Result) -> NDArray[np.int64]:
     """[true class, predicted class] how many tested graphs, all folds together, under the honest rule."""
-    size = len(class_names(result))
-    counts = np.zeros((size, size), dtype=np.int64)
-    for fold in result.folds:
+    return confusion_of(result.folds, len(class_names(result)))
+
+
+def confusion_of(folds: Iterable[FoldResult], classes: int) -> NDArray[np.int64]:
+    """[true class, predicted class] how many of the folds' tested graphs."""
+    counts = np.zeros((classes, classes), dtype=np.int64)
+    for fold in folds:
         np.add.at(counts, (fold.labels, fold.predictions), 1)
     return counts
 
@@ -96,3 +103,14 @@ def points(difference: float, digits: int = 2) -> str:
     """A difference of two shares in percentage points, with its sign; ``0.00`` has none."""
     text = f"{100 * difference:+.{digits}f}".replace("-", "−")
     return text[1:] if float(text[1:]) == 0 else text
+
+
+def shown(value: Any) -> str:
+    """A setting as one would type it."""
+    if value is None:
+        return "none"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return ",".join(shown(item) for item in value)
+    return json.dumps(value, ensure_ascii=False, default=str)

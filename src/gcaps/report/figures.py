@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from gcaps.evaluation.published import Published
 from gcaps.evaluation.result import Result
 from gcaps.report import aggregate
-from gcaps.report.svg import BLUE, GREEN, INK, LINE, MUTED, ON_BLUE, ORANGE, PURPLE, SURFACE, plain, render
+from gcaps.report.chart import plain
+from gcaps.report.svg import BLUE, GREEN, INK, LINE, MUTED, ON_BLUE, ORANGE, PURPLE, SURFACE, render
 
 WIDTH = 480.0
 _LIMIT = 12

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -95,20 +93,9 @@ def _settings(result: Result) -> list[Setting]:
     return [
         Setting(
             name=name,
-            value=_shown(value),
+            value=aggregate.shown(value),
             meaning=(fields[name].description or "") if name in fields else "",
-            default=_shown(defaults[name]) if name in fields and value != defaults[name] else None,
+            default=aggregate.shown(defaults[name]) if name in fields and value != defaults[name] else None,
         )
         for name, value in result.config.items()
     ]
-
-
-def _shown(value: Any) -> str:
-    """A setting as one would type it."""
-    if value is None:
-        return "none"
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list | tuple):
-        return ",".join(_shown(item) for item in value)
-    return json.dumps(value, ensure_ascii=False, default=str)

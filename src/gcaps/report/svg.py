@@ -59,12 +59,6 @@ _STYLE: dict[str, object] = {
 }
 
 
-def plain(text: object, limit: int = 18) -> str:
-    """A name fit for a drawing: what cannot be printed replaced, what is too long cut with an ellipsis."""
-    clean = "".join(char if char.isprintable() else "�" for char in str(text))
-    return clean if len(clean) <= limit else clean[: limit - 1] + "…"
-
-
 def render(name: str, label: str, size: tuple[float, float], draw: Callable[[Figure], None]) -> str:
     """Draw a figure and give it back as an SVG element to be put into a page.
 
