@@ -7,6 +7,9 @@
 Sets other than MUTAG need GCAPS_DATA. Slow kernels of GraKeL run on the first graphs of a set and are extrapolated: by
 the number of pairs, MLG by the number of graphs, which is a lower bound. GraKeL's fast random walks stop at a loose
 tolerance; there, Gram matrices are compared with its slow ones, on 15 small graphs.
+
+Times are processor seconds, added up over threads, so that other work on the machine matters little; `table` records
+the seconds by the clock beside them.
 """
 
 from __future__ import annotations
@@ -132,14 +135,14 @@ def compare(name: str, graphs: GraphSet, kernel: str) -> dict[str, Any]:
     ours.fit_transform(graphs.subset(range(4)))  # compiled, or read from the compiler's cache
     K, times = None, []
     while not times or (sum(times) < 5 and len(times) < 5):
-        began = time.perf_counter()
+        began = time.process_time()
         K = ours.fit_transform(graphs)
-        times.append(time.perf_counter() - began)
+        times.append(time.process_time() - began)
     seconds = statistics.median(times)
     given = grakel_graphs(graphs.subset(range(count)), one_hot=kernel.startswith("MLG"))
-    began = time.perf_counter()
+    began = time.process_time()
     expected = theirs().fit_transform(given)
-    peer = time.perf_counter() - began
+    peer = time.process_time() - began
     scale = len(graphs) / count
     if not kernel.startswith("MLG"):
         scale *= (len(graphs) + 1) / (count + 1)
@@ -165,14 +168,15 @@ def compare(name: str, graphs: GraphSet, kernel: str) -> dict[str, Any]:
 
 def _whole(name: str, kernel: str, conn: Any) -> None:
     graphs = gcaps.load(name)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     made = WHOLE[kernel]()
-    began = time.perf_counter()
+    made.fit_transform(graphs.subset(range(4)))  # compiled, or read from the compiler's cache
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began, worked = time.perf_counter(), time.process_time()
     K = made.fit_transform(graphs)
-    seconds = time.perf_counter() - began
+    seconds, worked = time.perf_counter() - began, time.process_time() - worked
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    finite = bool(np.isfinite(K).all())
-    conn.send({"seconds": seconds, "peak_mib": peak / 1024, "before_mib": before / 1024, "finite": finite})
+    memory = {"peak_mib": peak / 1024, "before_mib": before / 1024}
+    conn.send({"seconds": seconds, "cpu_seconds": worked, **memory, "finite": bool(np.isfinite(K).all())})
 
 
 def whole_set(name: str, kernel: str) -> dict[str, Any]:
@@ -190,46 +194,65 @@ def whole_set(name: str, kernel: str) -> dict[str, Any]:
     return {"data": name, "kernel": kernel, **measured}
 
 
-def table(names: list[str], kernels: list[str], folder: Path) -> list[dict[str, Any]]:
-    """Every kernel on every set; what already stands in ``folder`` is not run again."""
+def table(names: list[str], kernels: list[str], folder: Path, recorded: bool) -> list[dict[str, Any]]:
+    """Every kernel on every set; what already stands in ``folder`` is not run again, with ``recorded`` nothing is."""
     rows = []
     for kernel in kernels:
         for name in names:
             file = folder / f"{name} {kernel}.json".replace(" ", "-").replace(",", "").replace("=-", "")
-            if not file.exists():
-                write_json(file, whole_set(name, kernel))
-            rows.append(json.loads(file.read_text()))
+            if file.exists():
+                measured = json.loads(file.read_text())
+            elif recorded:
+                continue
+            else:
+                measured = whole_set(name, kernel)
+                if measured["seconds"] is not None:
+                    write_json(file, measured)
+            rows.append(measured)
     return rows
 
 
-def comparison_table(rows: list[dict[str, Any]]) -> Table:
-    shown = Table(title="Gram matrices: gcaps against GraKeL")
-    for column in ("data", "kernel", "gcaps, s", "GraKeL, s", "times faster", "largest relative difference"):
-        shown.add_column(column, justify="left" if column in ("data", "kernel") else "right")
+def comparison_table(rows: list[dict[str, Any]]) -> list[list[str]]:
+    """Against GraKeL: the head, and a row for each set and kernel."""
+    found = [["data", "kernel", "gcaps, s", "GraKeL, s", "times faster", "largest relative difference"]]
     for row in rows:
         part = "" if row["grakel_graphs"] == row["graphs"] else f" (from {row['grakel_graphs']} graphs)"
         difference = "–" if row["difference"] is None else f"{row['difference']:.0e}"
         cells = (f"{row['seconds']:.2f}", f"{row['grakel_seconds']:,.1f}{part}", f"{row['ratio']:,.0f}", difference)
-        shown.add_row(row["data"], row["kernel"], *cells)
-    return shown
+        found.append([row["data"], row["kernel"], *cells])
+    return found
 
 
-def whole_table(rows: list[dict[str, Any]]) -> Table:
-    shown = Table(title="Time (s) and peak memory (MiB) of whole sets")
-    names = list(dict.fromkeys(row["data"] for row in rows))
-    shown.add_column("kernel")
-    for name in names:
-        shown.add_column(name, justify="right")
-    for kernel in dict.fromkeys(row["kernel"] for row in rows):
-        cells = {row["data"]: row for row in rows if row["kernel"] == kernel}
-        shown.add_row(
-            kernel,
-            *(
-                "failed" if c.get("seconds") is None else f"{c['seconds']:.1f} / {c['peak_mib']:,.0f}"
-                for c in (cells[name] for name in names)
-            ),
-        )
-    return shown
+def whole_table(rows: list[dict[str, Any]]) -> list[list[str]]:
+    """Time and memory: the head, and a row for each set."""
+    kernels = list(dict.fromkeys(row["kernel"] for row in rows))
+    found = [["data", *kernels]]
+    for name in dict.fromkeys(row["data"] for row in rows):
+        cells = {row["kernel"]: row for row in rows if row["data"] == name}
+        found.append([name, *(cell(cells.get(kernel)) for kernel in kernels)])
+    return found
+
+
+def cell(row: dict[str, Any] | None) -> str:
+    if row is None:
+        return "–"
+    if row["seconds"] is None:
+        return "failed"
+    digits = 2 if row["cpu_seconds"] < 1 else 1 if row["cpu_seconds"] < 100 else 0
+    return f"{row['cpu_seconds']:,.{digits}f} / {row['peak_mib']:,.0f}"
+
+
+def show(console: Console, title: str, rows: list[list[str]], markdown: bool) -> None:
+    if markdown:
+        rule = ["---"] * len(rows[0])
+        print("\n".join("| " + " | ".join(cells) + " |" for cells in [rows[0], rule, *rows[1:]]))
+        return
+    shown = Table(title=title)
+    for number, column in enumerate(rows[0]):
+        shown.add_column(column, justify="left" if number == 0 else "right")
+    for cells in rows[1:]:
+        shown.add_row(*cells)
+    console.print(shown)
 
 
 def main() -> None:
@@ -239,6 +262,8 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", help="sets (default: MUTAG and NCI1; for table the paper's eleven)")
     parser.add_argument("--kernels", nargs="*", help="kernels, as the tables name them (default: all)")
     parser.add_argument("--to", type=Path, default=Path("kernel-times"), help="folder of the table's measurements")
+    parser.add_argument("--recorded", action="store_true", help="table: run nothing, show what the folder has")
+    parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     sections = options.section or ["grakel"]
@@ -253,12 +278,15 @@ def main() -> None:
             for kernel in peers(graphs):
                 if not options.kernels or kernel in options.kernels:
                     figures["grakel"].append(compare(name, graphs, kernel))
-        console.print(comparison_table(figures["grakel"]))
+        title = "Gram matrices: gcaps against GraKeL, processor seconds"
+        show(console, title, comparison_table(figures["grakel"]), options.markdown)
         for remark in dict.fromkeys(f"{r['kernel']}: {r['remark']}" for r in figures["grakel"] if r["remark"]):
             console.print(remark)
     if "table" in sections:
-        figures["table"] = table(options.data or list(SETS), options.kernels or list(WHOLE), options.to)
-        console.print(whole_table(figures["table"]))
+        names, kernels = options.data or list(SETS), options.kernels or list(WHOLE)
+        figures["table"] = table(names, kernels, options.to, options.recorded)
+        title = "Processor seconds and peak memory (MiB) of whole sets"
+        show(console, title, whole_table(figures["table"]), options.markdown)
     if options.json:
         write_json(options.json, figures)
 

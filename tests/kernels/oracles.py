@@ -83,9 +83,17 @@ def graphlets(graph: Graph, size: int, connected: bool = False) -> Counter[Any]:
     return found
 
 
-def random_walk(G: Graph, H: Graph, decay: float, matched: bool) -> float:
+def _arcs(graph: Graph, label: int) -> np.ndarray:
+    A = np.zeros((graph.num_nodes, graph.num_nodes))
+    A[tuple(graph.edge_index[:, graph.edge_labels[:, 0] == label])] = 1.0
+    return A
+
+
+def random_walk(G: Graph, H: Graph, decay: float, matched: bool, edge_labels: bool = False) -> float:
     """1ᵀ (I − λ A_×)⁻¹ 1 on the product graph, of matched node pairs only where ``matched``."""
     product = np.kron(adjacency(G), adjacency(H))
+    if edge_labels:
+        product = sum((np.kron(_arcs(G, k), _arcs(H, k)) for k in np.unique(G.edge_labels)), np.zeros_like(product))
     if matched:
         same = np.array([a == b for a in labels_of(G) for b in labels_of(H)])
         product = product[np.ix_(same, same)]

@@ -70,6 +70,35 @@ def test_rw_matches_the_inverse_of_the_product_graph(matched: bool, weighted: bo
     np.testing.assert_allclose(kernel.fit_transform(graphs), expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("labels", [False, True])
+@pytest.mark.parametrize("directed", [False, True])
+def test_rw_matches_edge_labels_in_the_direction_of_the_walk(labels: bool, directed: bool) -> None:
+    graphs = hostile_graphs(16, seed=8, largest=4)
+    source = np.repeat(np.arange(graphs.num_nodes), graphs.degrees)
+    target = graphs.neighbors + np.repeat(graphs.node_ptr[:-1], graphs.arc_counts)
+    kind = (source + 2 * target) % 3 if directed else (source + target) % 3
+    graphs = replace(graphs, edge_labels=kind[:, None])
+    decay = 0.5 / spectral_bounds(graphs).max() ** 2
+    K = RandomWalk(decay, labels=labels, edge_labels=True, tol=1e-12).fit_transform(graphs)
+    expected = [[oracles.random_walk(G, H, decay, labels, edge_labels=True) for H in graphs] for G in graphs]
+    np.testing.assert_allclose(K, expected, rtol=1e-10)
+    np.testing.assert_array_equal(K, K.T)
+    assert np.linalg.eigvalsh(K).min() > -1e-10 * K.max()
+    swapped = RandomWalk(decay, labels=labels, edge_labels=True, tol=1e-12).fit(graphs.subset(range(8)))
+    np.testing.assert_allclose(swapped.transform(graphs.subset(range(8, 16))).T, K[:8, 8:], rtol=1e-10)
+
+
+def test_rw_of_graphs_compared_many_at_once() -> None:
+    graphs = load("MUTAG")
+    graphs = graphs.subset(np.tile(np.arange(188), 2))  # more nodes than are compared at once
+    K = RandomWalk(1e-2, tol=1e-12).fit_transform(graphs)
+    np.testing.assert_allclose(K[:188, :188], K[188:, 188:], rtol=1e-12)
+    np.testing.assert_allclose(K[:188, :188], K[:188, 188:], rtol=1e-12)
+    few = [3, 90, 187]
+    expected = [[oracles.random_walk(graphs[i], graphs[j], 1e-2, True) for j in few] for i in few]
+    np.testing.assert_allclose(K[np.ix_(few, few)], expected, rtol=1e-10)
+
+
 def test_rw_features_give_the_gram_and_only_without_labels() -> None:
     graphs = load("MUTAG").subset(range(10))
     kernel = RandomWalk(1e-2, labels=False)
@@ -112,6 +141,14 @@ def test_mlg_matches_dense_recursion_where_the_basis_is_complete(levels: int) ->
     graphs = load("MUTAG").subset(range(3))
     expected = oracles.multiscale_laplacian(graphs, levels, 1, 0.1, 0.2)
     kernel = MultiscaleLaplacian(levels, eta=0.1, gamma=0.2, rank=50, samples=10_000)
+    np.testing.assert_allclose(kernel.fit_transform(graphs), expected, rtol=1e-8)
+
+
+def test_mlg_of_nodes_that_share_a_neighborhood() -> None:
+    graphs = GraphSet.from_networkx([nx.star_graph(5), nx.complete_graph(5), nx.complete_bipartite_graph(2, 3)])
+    graphs = replace(graphs, node_labels=(np.arange(graphs.num_nodes)[:, None] % 3).astype(np.int64))
+    expected = oracles.multiscale_laplacian(graphs, 2, 1, 0.1, 0.2)
+    kernel = MultiscaleLaplacian(2, eta=0.1, gamma=0.2, rank=50, samples=10_000)
     np.testing.assert_allclose(kernel.fit_transform(graphs), expected, rtol=1e-8)
 
 

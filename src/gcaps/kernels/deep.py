@@ -13,7 +13,7 @@ from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import ConfigError
 from gcaps.kernels.base import FeatureKernel, GraphKernel, inverse_root
-from gcaps.kernels.gram import gram, squares
+from gcaps.kernels.gram import gram, squares, take_columns
 from gcaps.kernels.graphlet import Graphlet
 from gcaps.kernels.hashing import mix, neighbors_of_set
 from gcaps.kernels.shortest_path import ShortestPath
@@ -23,8 +23,10 @@ _CONTEXTS = 200_000
 """Nodes whose company is looked at."""
 _WINDOW = 4
 """Neighbors drawn for each."""
+_COLORS = 200_000
+"""Colors of an embedding from nodes; rarer ones have no vector."""
 _WORDS = 4000
-"""Words of an embedding from whole graphs; rarer ones have none."""
+"""Words of an embedding from whole graphs; rarer ones have no vector."""
 
 
 class DeepGraphKernel(GraphKernel):
@@ -34,7 +36,8 @@ class DeepGraphKernel(GraphKernel):
     pointwise mutual information of substructures that occur together, what skip-gram with negative sampling factorises
     (Levy and Goldberg, 2014); its rows have length one. Colors occur together at a node and at its neighbors; paths and
     graphlets within a graph, in proportion to their counts. The paper has M = E Eᵀ (s = 1); there, vectors of rare
-    substructures hardly move from their random start and are nearly orthogonal, for which (1−s) I stands here.
+    substructures hardly move from their random start and are nearly orthogonal, for which (1−s) I stands here. The very
+    rare ones of large sets have a row of zeros in E.
 
     Args:
         base: φ: ``wl`` colors of h refinements, ``sp`` shortest paths, ``graphlet`` graphlets.
@@ -66,7 +69,7 @@ class DeepGraphKernel(GraphKernel):
 
     def embed(self, X: Any) -> Floats:
         """[m, d] φ(G)ᵀE."""
-        check_is_fitted(self, "embedding_")
+        check_is_fitted(self, "_vectors_")
         return self._embed(self.base_.features(self._graphs(X, fitting=False)))
 
     def _fit(self, graphs: GraphSet) -> None:
@@ -81,16 +84,18 @@ class DeepGraphKernel(GraphKernel):
         }[self.base]
         self.base_.fit(graphs)
         if self.base == "wl":
-            together: Any = node_company(graphs, self.height, self.base_.vocabulary_, self.seed)
+            self._words_, together = node_company(graphs, self.height, self.base_.vocabulary_, self.seed)
         else:
-            together = graph_company(self.base_.features(graphs))
-        self.embedding_ = embedding(together, self.dimension, self.seed)
+            self._words_, together = graph_company(self.base_.features(graphs))
+        self._vectors_ = embedding(together, self.dimension, self.seed)
         self._counts_ = self.base_.features(graphs)
         self._embedded_ = self._embed(self._counts_)
         self._scale_ = inverse_root(self._squares(self._counts_, self._embedded_))
 
     def _embed(self, counts: csr_array) -> Floats:
-        found: Floats = counts[:, : len(self.embedding_)] @ self.embedding_
+        keep = np.zeros(counts.shape[1], dtype=bool)
+        keep[self._words_] = True
+        found: Floats = take_columns(counts, keep) @ self._vectors_
         return found
 
     def _squares(self, counts: csr_array, embedded: Floats) -> Floats:
@@ -104,15 +109,20 @@ class DeepGraphKernel(GraphKernel):
     def _cross_gram(self, graphs: GraphSet) -> tuple[Floats, Floats]:
         counts = self.base_.features(graphs)
         embedded = self._embed(counts)
-        K = (1 - self.share) * gram(counts[:, : len(self.embedding_)], self._counts_)
+        K = (1 - self.share) * gram(counts[:, : self._counts_.shape[1]], self._counts_)
         return K + self.share * (embedded @ self._embedded_.T), self._squares(counts, embedded)
 
 
-def node_company(graphs: GraphSet, height: int, vocabulary: Array, seed: int) -> csr_array:
-    """[V, V] how often two colors stand at the same node or at neighbors, from a sample of nodes and neighbors."""
+def node_company(graphs: GraphSet, height: int, vocabulary: Array, seed: int) -> tuple[Ints, csr_array]:
+    """[W] the most frequent colors, as places in the vocabulary, and [W, W] how often two of them stand at one node or
+    at neighbors, from a sample of nodes and neighbors."""
     rng = np.random.default_rng(seed)
     colors = refine(graphs, height)
     words = np.stack([np.searchsorted(vocabulary, mix(c + np.uint64(i))) for i, c in enumerate(colors)], axis=1)
+    kept = _most(np.bincount(words.ravel(), minlength=len(vocabulary)), _COLORS)
+    number = np.full(len(vocabulary), -1)
+    number[kept] = np.arange(len(kept))
+    words = number[words]
     nodes = np.sort(rng.permutation(graphs.num_nodes)[:_CONTEXTS])
     degree = graphs.degrees[nodes]
     others = [nodes]
@@ -121,28 +131,32 @@ def node_company(graphs: GraphSet, height: int, vocabulary: Array, seed: int) ->
         for _ in range(_WINDOW):
             arc = graphs.edge_ptr[nodes] + rng.integers(0, np.maximum(degree, 1))
             others.append(np.where(degree > 0, neighbors[np.minimum(arc, len(neighbors) - 1)], nodes))
-    total: csr_array = csr_array((len(vocabulary), len(vocabulary)))
+    total: csr_array = csr_array((len(kept), len(kept)))
     for other in others:
-        row = np.repeat(words[nodes], height + 1, axis=1).ravel()
-        column = np.tile(words[other], (1, height + 1)).ravel()
-        total = total + coo_array((np.ones(len(row)), (row, column)), shape=total.shape).tocsr()
-    return total + total.T
+        pair = np.stack(
+            [np.repeat(words[nodes], height + 1, axis=1).ravel(), np.tile(words[other], height + 1).ravel()]
+        )
+        pair = pair[:, (pair >= 0).all(axis=0)]
+        total = total + coo_array((np.ones(pair.shape[1]), tuple(pair)), shape=total.shape).tocsr()
+    return kept, total + total.T
 
 
-def graph_company(counts: csr_array) -> csr_array:
-    """[V, V] Σ over graphs of the shares of two words in it; rows and columns of rare words are zero."""
+def graph_company(counts: csr_array) -> tuple[Ints, csr_array]:
+    """[W] the most frequent words, and [W, W] Σ over graphs of the shares of two of them in it."""
     size: Floats = np.asarray(counts.sum(axis=1), dtype=np.float64)
     share = csr_array(counts.multiply(np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)[:, None]))
-    frequency = np.asarray(share.sum(axis=0))
-    keep: Ints = np.sort(np.argsort(-frequency, kind="stable")[:_WORDS])
-    inside = share.tocsc()[:, keep]
-    company = (inside.T @ inside).tocoo()
-    width = counts.shape[1]
-    return coo_array((company.data, (keep[company.row], keep[company.col])), shape=(width, width)).tocsr()
+    kept = _most(np.asarray(share.sum(axis=0)), _WORDS)
+    inside = share.tocsc()[:, kept]
+    return kept, csr_array(inside.T @ inside)
+
+
+def _most(frequency: Array, limit: int) -> Ints:
+    """The places of the ``limit`` largest, ascending."""
+    return np.sort(np.argsort(-frequency, kind="stable")[:limit])
 
 
 def embedding(together: csr_array, dimension: int, seed: int) -> Floats:
-    """[V, d] U√Σ of the positive pointwise mutual information, rows of length one (zero where there is nothing)."""
+    """[W, d] U√Σ of the positive pointwise mutual information, rows of length one (zero where there is nothing)."""
     C = together.tocoo()
     margin: Floats = np.asarray(together.sum(axis=1), dtype=np.float64)
     information = np.log(C.data * margin.sum() / (margin[C.row] * margin[C.col]), where=C.data > 0, out=np.zeros(C.nnz))

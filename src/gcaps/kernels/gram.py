@@ -37,11 +37,12 @@ def gram(X: csr_array, Y: csr_array | None = None) -> Floats:
 
 def _symmetric(X: csr_array) -> Floats:
     n, width = X.shape
-    K = np.zeros((n, n))
     count = np.bincount(X.indices, minlength=width)
     frequent = count > _DENSE * n
-    for part in _blocks(np.flatnonzero(frequent), n):
-        block = dense_columns(X, part)
+    blocks = (dense_columns(X, part) for part in _blocks(np.flatnonzero(frequent), n))
+    first = next(blocks, None)
+    K: Floats = np.zeros((n, n)) if first is None else first @ first.T
+    for block in blocks:
         K += block @ block.T
     left = take_columns(X, ~frequent & (count > 1))
     right = left.tocsc()

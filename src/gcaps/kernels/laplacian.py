@@ -7,6 +7,8 @@ from numba import njit
 
 _DENSE = 48
 """Nodes up to which a neighborhood's matrix is factorised; beyond, conjugate gradients."""
+_KNOWN = 4096
+"""Neighborhoods that are remembered."""
 
 
 @njit(cache=True, nogil=True)
@@ -14,7 +16,8 @@ def flg_states(graph, root, radius, node_ptr, edge_ptr, neighbors, weight, U, et
     """For each (graph, root) the inverse of S = Uᵀ(L + ηI)⁻¹U + γI and log|S|.
 
     L is the Laplacian of the subgraph within ``radius`` hops of the root, U [·, P] its rows of the features; a negative
-    radius takes the whole graph. ``weight`` is empty where all weights are one.
+    radius takes the whole graph. ``weight`` is empty where all weights are one. Roots with the same neighborhood, as in
+    cliques and around hubs, share its state: sets of nodes are known by a 64-bit sum of their nodes' names.
 
     Returns:
         [m, P, P] and [m].
@@ -33,6 +36,7 @@ def flg_states(graph, root, radius, node_ptr, edge_ptr, neighbors, weight, U, et
     S = np.empty((P, P))
     z, r, p, q = np.empty(largest), np.empty(largest), np.empty(largest), np.empty(largest)
     diagonal = np.empty(largest)
+    known, where = np.zeros(_KNOWN, dtype=np.uint64), np.zeros(_KNOWN, dtype=np.int64)
     for m in range(len(graph)):
         base = node_ptr[graph[m]]
         n = node_ptr[graph[m] + 1] - base
@@ -57,6 +61,17 @@ def flg_states(graph, root, radius, node_ptr, edge_ptr, neighbors, weight, U, et
                         hops[size] = hops[head] + 1
                         size += 1
                 head += 1
+        name = np.uint64(size)
+        for i in range(size):
+            name += _mixed(np.uint64(base + members[i]))
+        slot = np.int64(name % np.uint64(_KNOWN))
+        if known[slot] == name:
+            inverse[m] = inverse[where[slot]]
+            logdet[m] = logdet[where[slot]]
+            for i in range(size):
+                place[members[i]] = -1
+            continue
+        known[slot], where[slot] = name, m
         for i in range(size):
             u = base + members[i]
             diagonal[i] = eta
@@ -129,6 +144,15 @@ def flg_states(graph, root, radius, node_ptr, edge_ptr, neighbors, weight, U, et
         for i in range(size):
             place[members[i]] = -1
     return inverse, logdet
+
+
+@njit(cache=True, nogil=True)
+def _mixed(x):  # type: ignore[no-untyped-def]
+    """The finaliser of SplitMix64, as in :func:`gcaps.data.names.mix`."""
+    x += np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
 
 
 @njit(cache=True, nogil=True)

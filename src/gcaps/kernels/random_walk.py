@@ -16,11 +16,14 @@ from gcaps.errors import ConfigError, DataError
 from gcaps.kernels.base import GraphKernel, inverse_root
 from gcaps.kernels.hashing import neighbors_of_set
 from gcaps.kernels.progress import steps
+from gcaps.kernels.shortest_path import balanced
 
 DAMPED = 0.7
 """√decay times spectral radius of a damped graph."""
-_PAIRS = 1 << 15
-"""Pairs of graphs of one portion."""
+_NODES = 1024
+"""Nodes of graphs that are compared with another one at once."""
+_ROWS = 20_000
+"""Nodes and arcs of graphs that these are compared with in one portion."""
 
 
 class RandomWalk(GraphKernel):
@@ -28,8 +31,9 @@ class RandomWalk(GraphKernel):
 
     Without labels A_× = A_G ⊗ A_H and φ is explicit: φ_k(G) = λ^{k/2} 1ᵀA_G^k 1, as many terms as the tolerance asks
     for, all graphs at once; no matrix is inverted or decomposed. With labels a walk is common where the labels of its
-    nodes (and with ``edge_labels`` of its edges) agree; power iteration runs on the matched node pairs of each pair of
-    graphs. Both series converge where λ μ(G) μ(H) < 1, μ the spectral radius of the adjacency matrix.
+    nodes (and with ``edge_labels`` of its edges, in the direction of the walk) agree; power iteration runs on matched
+    node pairs, of one graph and many others at once. Both series converge where λ μ(G) μ(H) < 1, μ the spectral radius
+    of the adjacency matrix.
 
     Args:
         decay: λ.
@@ -69,12 +73,11 @@ class RandomWalk(GraphKernel):
     def _fit(self, graphs: GraphSet) -> None:
         if self.edge_labels and graphs.edge_labels is None:
             raise DataError(f"{graphs.name} has no edge labels; leave edge_labels off")
-        self._labelled_ = self.labels and graphs.node_labels is not None
+        self._labelled_ = self.edge_labels or (self.labels and graphs.node_labels is not None)
         self._train_ = graphs
         root = self._root(graphs)
         if self._labelled_:
-            own = np.arange(len(graphs))
-            self._scale_ = inverse_root(self._pairs(graphs, graphs, (own, own))[0])
+            self._scale_ = inverse_root(self._own(graphs))
         else:
             self._walks_ = walk_sums(graphs, root, self.tol)
             self._scale_ = inverse_root((self._walks_**2).sum(axis=1))
@@ -95,47 +98,54 @@ class RandomWalk(GraphKernel):
             found = walk_sums(graphs, self._root(graphs), self.tol)
             terms = min(found.shape[1], self._walks_.shape[1])
             return found[:, :terms] @ self._walks_[:, :terms].T, (found**2).sum(axis=1)
-        m, n = len(graphs), len(self._train_)
-        own = np.arange(m)
-        K = self._pairs(graphs, self._train_, (np.repeat(own, n), np.tile(np.arange(n), m)))[0]
-        return K.reshape(m, n), self._pairs(graphs, graphs, (own, own))[0]
+        return _matched(graphs, self._train_, [self.decay], self)[0], self._own(graphs)
 
-    def _pairs(self, left: GraphSet, right: GraphSet, pairs: tuple[Ints, Ints]) -> Floats:
-        return labelled_pairs(left, right, pairs, [self.decay], self)
+    def _own(self, graphs: GraphSet) -> Floats:
+        """[m] k(G, G) with labels."""
+        return _matched(graphs, graphs, [self.decay], self, alone=True)[0, :, 0]
 
 
 def labelled_grams(graphs: GraphSet, decays: Sequence[float], kernel: RandomWalk) -> Floats:
     """[D, n, n] the Gram matrices of several decays from one pass over the walks; ``kernel`` has all other options."""
-    n = len(graphs)
-    i, j = np.triu_indices(n)
-    K = np.empty((len(decays), n, n))
-    K[:, i, j] = K[:, j, i] = labelled_pairs(graphs, graphs, (i, j), decays, kernel)
+    K = _matched(graphs, graphs, decays, kernel)
+    i, j = np.tril_indices(len(graphs), -1)
+    K[:, i, j] = K[:, j, i]
     return K
 
 
-def labelled_pairs(
-    left: GraphSet, right: GraphSet, pairs: tuple[Ints, Ints], decays: Sequence[float], kernel: RandomWalk
+def _matched(
+    left: GraphSet, right: GraphSet, decays: Sequence[float], kernel: RandomWalk, alone: bool = False
 ) -> Floats:
-    """[D, P] the labelled kernel of pairs of graphs for several decays."""
-    from gcaps.kernels.walks import matched_walks, typed
+    """[D, m, n] graphs against graphs; of a set against itself the upper triangle, parts of the lower one are zero.
 
-    sets = [left] if left is right else [left, right]
-    groups = typed(sets, kernel.edge_labels)
+    ``alone``: [D, m, 1] each graph of a set against itself only.
+    """
+    from gcaps.kernels.walks import matched_walks, numbered, unite
+
+    symmetric = left is right
+    sets = [left] if symmetric else [left, right]
+    labels, mirrored = numbered(sets, kernel.labels and left.node_labels is not None, kernel.edge_labels)
     found = [roots(s, decays, kernel.diverging) for s in sets]
     root, bound = (found[0][0], found[-1][0]), (found[0][1], found[-1][1])
-    out = np.empty((len(decays), len(pairs[0])))
-    starts = range(0, len(pairs[0]), _PAIRS)
+    G = unite(left, np.arange(len(left) + 1), *labels[0])
+    columns = balanced(right.sizes, 1 if alone else _NODES)
+    H = unite(right, np.array([0, *(last for _, last in columns)]), *labels[-1])
+    K = np.zeros((len(decays), len(left), 1 if alone else len(right)))
 
-    def run(start: int) -> None:
-        part = slice(start, start + _PAIRS)
-        values = np.empty((len(decays), len(pairs[0][part])))
-        matched_walks(values, groups[0], groups[-1], (pairs[0][part], pairs[1][part]), root, bound, kernel.tol)
-        out[:, part] = values
+    def run(task: tuple[int, tuple[int, int]]) -> None:
+        union, (first, last) = task
+        K[:, first:last, slice(None) if alone else slice(*columns[union])] = matched_walks(
+            G, H, (first, last), union, root, bound, mirrored, kernel.tol
+        )
 
+    tasks = list(enumerate(columns)) if alone else []
+    for union, (_, last) in enumerate([] if alone else columns):
+        work = (left.sizes + left.arc_counts)[: last if symmetric else None]
+        tasks += [(union, rows) for rows in balanced(work, _ROWS)]
     with ThreadPoolExecutor(kernel.threads) as pool:
-        for _ in steps(pool.map(run, starts), len(starts), "random walks", kernel.verbose):
+        for _ in steps(pool.map(run, tasks), len(tasks), "random walks", kernel.verbose):
             pass
-    return out
+    return K
 
 
 def walk_sums(graphs: GraphSet, root: Floats, tol: float) -> Floats:

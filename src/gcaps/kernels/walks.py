@@ -2,238 +2,261 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from gcaps.data.arrays import Array, Floats, Ints, Ints32, pointer
 from gcaps.data.graphset import GraphSet
-from gcaps.kernels.hashing import Names, join, neighbors_of_set, rows
+from gcaps.kernels.hashing import Names, mix, neighbors_of_set, rows
 
 
-class Typed(NamedTuple):
-    """A set's nodes and arcs, grouped by label within each graph.
+class Unions(NamedTuple):
+    """Graphs, several at a time taken as one, with the nodes of each union sorted by label and degree.
 
-    An arc's type is its label and those of both ends. A node's rank counts the nodes of the same graph and label.
+    A run is the nodes of one union, label and degree. Nodes are counted within their union.
     """
 
-    label_ptr: Ints
-    """[G+1] graph g owns the label groups label_ptr[g] …"""
-    label: Ints
-    """[·] the group's label, ascending within a graph."""
-    size: Ints
-    """[·] how many nodes the group has."""
-    type_ptr: Ints
-    """[G+1] graph g owns the type groups type_ptr[g] …"""
-    type: Ints
-    """[·] the group's type, ascending within a graph."""
-    source_group: Ints
-    """[·] the label group, counted within the graph, of the arcs' sources."""
-    target_group: Ints
-    """[·] likewise of their targets."""
-    arc_ptr: Ints
-    """[·+1] type group t owns the arcs arc_ptr[t] …"""
-    source: Ints32
-    """[E] the source's rank."""
-    target: Ints32
-    """[E] the target's rank."""
-    forward: Array
-    """[E] true for one of the two arcs of each edge: the other one is served along with it."""
+    ptr: Ints
+    """[U+1, 3] union u has the graphs ptr[u, 0] …, the nodes ptr[u, 1] … and the runs ptr[u, 2] …"""
+    graph: Ints
+    """[N] a node's graph, counted within the union."""
+    runs: Ints
+    """[R, 5] a run's label, first node, number of nodes, degree, and first arc. The nodes' first arcs stand side by
+    side, then their second arcs, …; labels ascend within a union."""
+    kind: Ints32
+    """[E] the arc's label; zero where arcs have none."""
+    slot: Array
+    """[E] kind · n + neighbor in a union of n nodes."""
     weight: Floats
     """[E], or [0]: all one."""
 
 
-def typed(sets: list[GraphSet], edge_labels: bool) -> list[Typed]:
-    """Group the sets' nodes and arcs; the same labels and types have the same numbers in all sets."""
-    names = [rows(s.node_labels) for s in sets if s.node_labels is not None]
-    arcs = [_arc_names(s, name, edge_labels) for s, name in zip(sets, names, strict=True)]
-    labels, types = np.unique(np.concatenate(names)), np.unique(np.concatenate(arcs))
-    weighted = any(s.edge_weight is not None for s in sets)
-    return [
-        _typed(s, np.searchsorted(labels, n), np.searchsorted(types, a), weighted)
-        for s, n, a in zip(sets, names, arcs, strict=True)
-    ]
+def numbered(sets: list[GraphSet], labels: bool, edge_labels: bool) -> tuple[list[tuple[Ints, Ints]], bool]:
+    """For each set the labels of nodes [N] and of arcs [E], in all sets the same number for the same label; and whether
+    every arc has the label of its reverse."""
+    names = [_names(s.node_labels if labels else None, s.num_nodes) for s in sets]
+    arcs = [_names(s.edge_labels if edge_labels else None, len(s.neighbors)) for s in sets]
+    nodes, kinds = np.unique(np.concatenate(names)), np.unique(np.concatenate(arcs))
+    found = [(np.searchsorted(nodes, n), np.searchsorted(kinds, a)) for n, a in zip(names, arcs, strict=True)]
+    mirrored = True
+    for graphs, (_, kind) in zip(sets, found, strict=True):
+        reverse = np.argsort(neighbors_of_set(graphs), kind="stable")  # arcs stand sorted by source, then target
+        mirrored &= bool((kind[reverse] == kind).all())
+    return found, mirrored
 
 
-def _arc_names(graphs: GraphSet, name: Names, edge_labels: bool) -> Names:
-    source = np.repeat(name, graphs.degrees)
-    found = join(source, name[neighbors_of_set(graphs)])
-    return join(found, rows(graphs.edge_labels)) if edge_labels and graphs.edge_labels is not None else found
+def _names(labels: Ints | None, count: int) -> Names:
+    return mix(np.zeros(count, dtype=np.int64)) if labels is None else rows(labels)
 
 
-def _typed(graphs: GraphSet, label: Ints, kind: Ints, weighted: bool) -> Typed:
-    graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
-    order, group, start = _groups(graph, label)
-    rank = np.empty(len(label), dtype=np.int64)
-    rank[order] = np.arange(len(label)) - start[group]
-    group_of = np.empty(len(label), dtype=np.int64)
-    group_of[order] = group
-    label_ptr = pointer(np.bincount(graph[order][start], minlength=len(graphs)))
-    source, target = np.repeat(np.arange(graphs.num_nodes), graphs.degrees), neighbors_of_set(graphs)
-    arc_order, _, arc_start = _groups(graph[source], kind)
-    first = arc_order[arc_start]
-    owner = graph[source[first]]
-    weight = np.ones(len(source)) if graphs.edge_weight is None else graphs.edge_weight
-    return Typed(
-        label_ptr=label_ptr,
-        label=label[order][start],
-        size=np.diff(np.append(start, len(label))),
-        type_ptr=pointer(np.bincount(owner, minlength=len(graphs))),
-        type=kind[first],
-        source_group=group_of[source[first]] - label_ptr[owner],
-        target_group=group_of[target[first]] - label_ptr[owner],
-        arc_ptr=np.append(arc_start, len(source)),
-        source=rank[source[arc_order]].astype(np.int32),
-        target=rank[target[arc_order]].astype(np.int32),
-        forward=(group_of[source] * len(label) + source < group_of[target] * len(label) + target)[arc_order],
-        weight=weight[arc_order].astype(np.float64) if weighted else np.zeros(0),
+def unite(graphs: GraphSet, graph_ptr: Ints, label: Ints, kind: Ints) -> Unions:
+    """Take the graphs graph_ptr[u] … graph_ptr[u+1]−1 as one, with the given labels of nodes and arcs."""
+    node_ptr = graphs.node_ptr[graph_ptr]
+    union = np.repeat(np.arange(len(graph_ptr) - 1), np.diff(node_ptr))
+    degree = graphs.degrees
+    order = np.lexsort([degree, label, union])
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order)) - node_ptr[union]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (np.diff(union) > 0) | (np.diff(label[order]) != 0) | (np.diff(degree[order]) != 0)
+    first = np.flatnonzero(new)
+    size, each = np.diff(np.append(first, len(order))), degree[order][first]
+    run = np.repeat(np.arange(len(first)), size * each)
+    arc = pointer(size * each)[:-1]
+    within = np.arange(len(run)) - arc[run]
+    source = order[first[run] + within % size[run]]
+    chosen = graphs.edge_ptr[source] + within // size[run]
+    neighbor = place[neighbors_of_set(graphs)[chosen]]
+    weight = np.zeros(0) if graphs.edge_weight is None else graphs.edge_weight[chosen].astype(np.float64)
+    start = first - node_ptr[union[first]]
+    return Unions(
+        ptr=np.stack([graph_ptr, node_ptr, pointer(np.bincount(union[first], minlength=len(graph_ptr) - 1))], axis=1),
+        graph=np.repeat(np.arange(len(graphs)), graphs.sizes)[order] - graph_ptr[union],
+        runs=np.stack([label[order][first], start, size, each, arc], axis=1),
+        kind=kind[chosen].astype(np.int32),
+        slot=(kind[chosen] * np.diff(node_ptr)[union[source]] + neighbor).astype(np.uint32),
+        weight=weight,
     )
 
 
-def _groups(graph: Ints, kind: Ints) -> tuple[Ints, Ints, Ints]:
-    """The order by (graph, kind), the group of each place in it, and where each group begins."""
-    order = np.lexsort([kind, graph])
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (np.diff(graph[order]) > 0) | (np.diff(kind[order]) > 0)
-    return order, np.cumsum(new) - 1, np.flatnonzero(new)
-
-
 def matched_walks(
-    out: Array, left: Typed, right: Typed, pairs: tuple[Ints, Ints], root: tuple[Floats, Floats], bound: Any, tol: float
-) -> None:
-    """out[d, p] = Σ_k (s_d(G) s_d(H))^k · number of label-matched walks of length k, for the pairs p = (G, H).
+    G: Unions,
+    H: Unions,
+    rows: tuple[int, int],
+    union: int,
+    root: tuple[Floats, Floats],
+    bound: tuple[Floats, Floats],
+    mirrored: bool,
+    tol: float,
+) -> Floats:
+    """[D, rows, columns] Σ_k (s_d(g) s_d(h))^k · number of label-matched walks of length k.
 
     Args:
-        out: [D, P] filled.
-        left, right: the sets of G and H.
-        pairs: [P] graphs of ``left`` and [P] of ``right``.
-        root: [D, G] and [D, H] the root of the decay, for each of D decays.
-        bound: [G] and [H] the graphs' spectral radii or bounds on them; s(G) s(H) times both must be below 1.
+        G, H: unions of one graph each, and of several.
+        rows: the graphs rows[0] … rows[1]−1 of G.
+        union: the columns are the graphs of this union of H.
+        root: [D, ·] of all graphs of G and of H: s, the root of the decay, for each of D decays.
+        bound: [·] likewise: spectral radii or bounds on them; s(g) s(h) times both must be below 1.
+        mirrored: whether every arc has the label of its reverse.
         tol: relative to the sum, the rest that may be left out.
     """
-    run: Any = _matched
-    run(out, *left, *right, *pairs, *root, *bound, tol)
+    columns = slice(*H.ptr[union : union + 2, 0])
+    others = root[1][:, columns]
+    out: Array = np.zeros((len(others), rows[1] - rows[0], others.shape[1]))
+    y = np.zeros((int(H.kind.max(initial=0)) + 1) * int(np.diff(H.ptr[union : union + 2, 1])[0]))
+    mine = np.empty((5, np.diff(G.ptr[:, 1]).max()), dtype=np.int64)
+    _matched(out, y, mine, *G, *H, *rows, union, root[0], others, bound[0], bound[1][columns], mirrored, tol)
+    return out
 
 
 @njit(cache=True, nogil=True)
 def _matched(  # type: ignore[no-untyped-def]
     out,
-    g_label_ptr,
-    g_label,
-    g_size,
-    g_type_ptr,
-    g_type,
-    g_source_group,
-    g_target_group,
-    g_arc_ptr,
-    g_source,
-    g_target,
-    g_forward,
+    y,
+    mine,
+    g_ptr,
+    g_graph,
+    g_runs,
+    g_kind,
+    g_slot,
     g_weight,
-    h_label_ptr,
-    h_label,
-    h_size,
-    h_type_ptr,
-    h_type,
-    h_source_group,
-    h_target_group,
-    h_arc_ptr,
-    h_source,
-    h_target,
-    h_forward,
+    h_ptr,
+    h_graph,
+    h_runs,
+    h_kind,
+    h_slot,
     h_weight,
-    pair_g,
-    pair_h,
+    first,
+    last,
+    union,
     root_g,
     root_h,
     bound_g,
     bound_h,
+    mirrored,
     tol,
 ):
-    decays = len(out)
-    weighted = len(g_weight) > 0
-    x = np.ones(1)
-    y = np.ones(1)
-    begin = np.empty(1, dtype=np.int64)
-    common_g = np.empty(1, dtype=np.int64)
-    common_h = np.empty(1, dtype=np.int64)
-    power = np.empty(decays)
-    step = np.empty(decays)
-    for p in range(len(pair_g)):
-        g, h = pair_g[p], pair_h[p]
-        decay = 0.0
-        for d in range(decays):
-            decay = max(decay, root_g[d, g] * root_h[d, h])
-        for d in range(decays):
-            step[d] = root_g[d, g] * root_h[d, h] / decay if decay > 0 else 0.0
-            power[d] = 1.0
-        # matched node pairs of label group a: begin[a] + rank in G · size in H + rank in H
-        groups = g_label_ptr[g + 1] - g_label_ptr[g]
-        if groups > len(begin):
-            begin = np.empty(groups, dtype=np.int64)
+    """x_k(v, w), v a node of g and w one of h, sums the matched walks of length k that begin there; x_0 = 1.
+
+    Where the product graph is symmetric, walks of length 2k−1 and 2k are ⟨x_{k−1}, x_k⟩ and ⟨x_k, x_k⟩: half as many
+    steps as the series has terms, and t_{j+1} ≤ r t_j for even j, r the decay times both spectral radii. Otherwise
+    terms are Σ x_k, and those behind it are at most |x_0| |x_k| (r + r² + …).
+    """
+    n = h_ptr[union + 1, 1] - h_ptr[union, 1]
+    owner = h_graph[h_ptr[union, 1] : h_ptr[union + 1, 1]]
+    decays, _, count = out.shape
+    begin, width, at, low, high = mine
+    x = z = np.empty(0)
+    scale, odd, even = np.empty(n), np.zeros(n), np.zeros(n)
+    begun, total, rest, ratio, top = np.empty((5, count))
+    power = np.empty((decays, count))
+    for j in range(count):
+        top[j] = root_h[:, j].max()
+    for w in range(n):
+        scale[w] = top[owner[w]]
+    for g in range(first, last):
+        # node v of g meets the nodes begin[v] … of the union, runs low[v] … high[v]; their values are x[at[v]] …
+        m = g_ptr[g + 1, 1] - g_ptr[g, 1]
+        own = root_g[:, g].max()
         nodes = 0
-        b = h_label_ptr[h]
-        for a in range(groups):
-            label = g_label[g_label_ptr[g] + a]
-            while b < h_label_ptr[h + 1] and h_label[b] < label:
-                b += 1
-            begin[a] = nodes
-            if b < h_label_ptr[h + 1] and h_label[b] == label:
-                nodes += g_size[g_label_ptr[g] + a] * h_size[b]
-        # arc types of both
-        most = g_type_ptr[g + 1] - g_type_ptr[g]
-        if most > len(common_g):
-            common_g = np.empty(most, dtype=np.int64)
-            common_h = np.empty(most, dtype=np.int64)
-        shared = 0
-        t = h_type_ptr[h]
-        for s in range(g_type_ptr[g], g_type_ptr[g + 1]):
-            while t < h_type_ptr[h + 1] and h_type[t] < g_type[s]:
-                t += 1
-            if t < h_type_ptr[h + 1] and h_type[t] == g_type[s]:
-                common_g[shared], common_h[shared] = s, t
-                shared += 1
-        for d in range(decays):
-            out[d, p] = nodes
+        r = h_ptr[union, 2]
+        begun[:] = 0.0
+        for a in range(g_ptr[g, 2], g_ptr[g + 1, 2]):
+            while r < h_ptr[union + 1, 2] and h_runs[r, 0] < g_runs[a, 0]:
+                r += 1
+            end, wide = r, 0
+            while end < h_ptr[union + 1, 2] and h_runs[end, 0] == g_runs[a, 0]:
+                wide += h_runs[end, 2]
+                end += 1
+            start = h_runs[r, 1] if wide else 0
+            for w in range(start, start + wide):
+                begun[owner[w]] += g_runs[a, 2]
+            for v in range(g_runs[a, 1], g_runs[a, 1] + g_runs[a, 2]):
+                begin[v], width[v], at[v], low[v], high[v] = start, wide, nodes, r, end
+                nodes += wide
         if nodes > len(x):
-            x = np.ones(nodes)
-            y = np.ones(nodes)
+            x, z = np.empty(nodes), np.empty(nodes)
         x[:nodes] = 1.0
-        ratio = decay * bound_g[g] * bound_h[h]
-        total = float(nodes)
-        k = 0
-        while shared > 0:
-            k += 1
-            y[:nodes] = 0.0
-            for c in range(shared):
-                s, t = common_g[c], common_h[c]
-                from_begin, to_begin = begin[g_source_group[s]], begin[g_target_group[s]]
-                from_size = h_size[h_label_ptr[h] + h_source_group[t]]
-                to_size = h_size[h_label_ptr[h] + h_target_group[t]]
-                for e in range(g_arc_ptr[s], g_arc_ptr[s + 1]):
-                    if not g_forward[e]:
-                        continue
-                    at = from_begin + g_source[e] * from_size
-                    to = to_begin + g_target[e] * to_size
-                    if weighted:
-                        for f in range(h_arc_ptr[t], h_arc_ptr[t + 1]):
-                            factor = g_weight[e] * h_weight[f]
-                            y[at + h_source[f]] += factor * x[to + h_target[f]]
-                            y[to + h_target[f]] += factor * x[at + h_source[f]]
-                    else:
-                        for f in range(h_arc_ptr[t], h_arc_ptr[t + 1]):
-                            y[at + h_source[f]] += x[to + h_target[f]]
-                            y[to + h_target[f]] += x[at + h_source[f]]
-            x, y = y, x
-            term = 0.0
-            for i in range(nodes):
-                x[i] *= decay
-                term += x[i]
-            total += term
+        for j in range(count):
+            ratio[j] = own * top[j] * bound_g[g] * bound_h[j]
+            total[j] = rest[j] = begun[j]
             for d in range(decays):
-                power[d] *= step[d]
-                out[d, p] += power[d] * term
-            # t_{k+1} ≤ r t_k and t_{k+2} ≤ r² t_k for even k: the product graph is symmetric
-            if k % 2 == 0 and term * ratio <= tol * (1.0 - ratio) * total:
+                power[d, j] = 1.0
+                out[d, g - first, j] = begun[j]
+        while True:
+            going = False
+            for j in range(count):
+                going |= rest[j] * ratio[j] > tol * (1.0 - ratio[j]) * total[j]
+            if not going:
                 break
+            for a in range(g_ptr[g, 2], g_ptr[g + 1, 2]):
+                size = g_runs[a, 2]
+                for v in range(g_runs[a, 1], g_runs[a, 1] + size):
+                    if width[v] == 0:
+                        continue
+                    # along the arcs of g into y, which is zero before and after: a place for each w and kind of arc
+                    arc = g_runs[a, 4] + v - g_runs[a, 1]
+                    for e in range(arc, arc + size * g_runs[a, 3], size):
+                        u = np.int64(g_slot[e]) - g_kind[e] * m
+                        to = g_kind[e] * n + begin[u]
+                        if to < len(y):
+                            factor = own * g_weight[e] if len(g_weight) else own
+                            _add(y[to : to + width[u]], factor, x[at[u] : at[u] + width[u]])
+                    # then along those of the union
+                    here, w = z[at[v] : at[v] + width[v]], begin[v]
+                    here[:] = 0.0
+                    for r in range(low[v], high[v]):
+                        part = here[h_runs[r, 1] - w : h_runs[r, 1] - w + h_runs[r, 2]]
+                        for e in range(h_runs[r, 4], h_runs[r, 4] + h_runs[r, 2] * h_runs[r, 3], h_runs[r, 2]):
+                            _gather(part, y, h_slot[e:], h_weight[e:] if len(h_weight) else h_weight)
+                    _sum(here, x[at[v] : at[v] + width[v]], scale[w:], odd[w:], even[w:], mirrored)
+                    for e in range(arc, arc + size * g_runs[a, 3], size):
+                        u = np.int64(g_slot[e]) - g_kind[e] * m
+                        to = g_kind[e] * n + begin[u]
+                        if to < len(y):
+                            y[to : to + width[u]] = 0.0
+            x, z = z, x
+            for j in range(count):
+                rest[j] = 0.0
+            for w in range(n):
+                j = owner[w]
+                rest[j] += even[w]
+                for d in range(decays):
+                    share = root_g[d, g] * root_h[d, j] / (own * top[j])
+                    out[d, g - first, j] += power[d, j] * share * odd[w]
+                    if mirrored:
+                        out[d, g - first, j] += power[d, j] * share * share * even[w]
+                total[j] += odd[w] + even[w] if mirrored else odd[w]
+                odd[w] = even[w] = 0.0
+            for j in range(count):
+                for d in range(decays):
+                    share = root_g[d, g] * root_h[d, j] / (own * top[j])
+                    power[d, j] *= share * share if mirrored else share
+                if not mirrored:
+                    rest[j] = np.sqrt(begun[j] * rest[j])
+
+
+@njit(cache=True, nogil=True)
+def _add(y, factor, x):  # type: ignore[no-untyped-def]
+    for i in range(len(x)):
+        y[i] += factor * x[i]
+
+
+@njit(cache=True, nogil=True)
+def _gather(z, y, slot, weight):  # type: ignore[no-untyped-def]
+    if len(weight):
+        for i in range(len(z)):
+            z[i] += weight[i] * y[slot[i]]
+    else:
+        for i in range(len(z)):
+            z[i] += y[slot[i]]
+
+
+@njit(cache=True, nogil=True)
+def _sum(z, x, scale, odd, even, mirrored):  # type: ignore[no-untyped-def]
+    for i in range(len(z)):
+        z[i] *= scale[i]
+        even[i] += z[i] * z[i]
+        odd[i] += z[i] * x[i] if mirrored else z[i]
