@@ -18,7 +18,7 @@ import gcaps
 from gcaps.config import Config
 from gcaps.evaluation import Result, evaluate, stratified_folds
 
-RUNS = {"ENZYMES": (5, 60), "IMDB-BINARY": (5, 30), "NCI1": (1, 30)}
+RUNS = {"ENZYMES": (5, 60), "IMDB-BINARY": (3, 20), "NCI1": (1, 30)}
 """How many of ten folds are tested, and how many epochs each is trained."""
 
 CELLS: dict[str, dict[str, object]] = {
