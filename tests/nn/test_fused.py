@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from gcaps.batching import BatchSource
 from gcaps.config import Config, FeatureConfig
@@ -10,8 +11,12 @@ from gcaps.features import NodeFeatures
 from gcaps.models import GCAPS
 from gcaps.nn import MeanCovariance
 from gcaps.nn.conv import flatten_capsules
+from gcaps.nn.dropout import Dropout
 from gcaps.nn.filters import batch_filter
+from gcaps.nn.fused import blocks
+from gcaps.nn.fused.head import Head
 from gcaps.nn.fused.stack import can_fuse
+from gcaps.nn.norm import BatchNorm
 from gcaps.nn.readout import segment_covariance, segment_mean, signed_root, upper_triangle
 from gcaps.testing import hostile_graphs
 
@@ -98,7 +103,6 @@ def test_what_cannot_be_fused_takes_the_plain_way():
     ("reduce", "root", "count"), [("mean", False, False), ("mean", True, True), ("sum", True, False)]
 )
 def test_fused_readout_equals_the_plain_one(columns, rank, reduce, root, count):
-    """Narrow covariances by compiled loops, wide ones by padded products: both as one graph after the other."""
     rng = np.random.default_rng(0)
     sizes = np.array([1, 5, 2, 40, 7, 6, 1, 3])
     ptr = torch.from_numpy(np.concatenate([[0], np.cumsum(sizes)]))
@@ -132,3 +136,79 @@ def test_fused_readout_gradcheck():
     x = torch.randn(9, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0), requires_grad=True)
     readout = MeanCovariance(3, root=True, count=True).double()
     assert torch.autograd.gradcheck(lambda x: readout(x, ptr=ptr), (x,))
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(blocks, "NODES", 40)
+
+
+def test_blocks_cover_all_graphs_and_are_of_about_one_size():
+    rng = np.random.default_rng(0)
+    for graphs, largest in ((1, 5000), (3, 3), (400, 30), (50, 900)):
+        ptr = np.concatenate([[0], np.cumsum(rng.integers(1, largest + 1, graphs))])
+        cuts = blocks.cut(ptr)
+        assert cuts[0] == 0
+        assert cuts[-1] == graphs
+        assert (np.diff(cuts) > 0).all()
+        assert len(cuts) - 1 <= blocks.MOST
+        assert np.diff(ptr[cuts]).max() <= max(2 * blocks.NODES, 2 * ptr[-1] / blocks.MOST) + largest
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_many_blocks_and_threads_equal_one(small_blocks, threads, monkeypatch):
+    """Bit for bit between numbers of threads; to rounding between one block and many."""
+    batch = hostile_batch(True)
+    assert len(blocks.cut(batch.ptr.numpy())) > 4
+
+    def run(count):
+        torch.manual_seed(0)
+        network = GCAPS(batch.x.size(1), 2, Config(hidden=5, layers=3, rank=4, fc=4)).double()
+        before = torch.get_num_threads()
+        torch.set_num_threads(count)
+        try:
+            network(batch).square().sum().backward()
+        finally:
+            torch.set_num_threads(before)
+        return [p.grad for p in network.parameters()] + [b.double() for b in network.buffers()]
+
+    found = run(threads)
+    for ours, theirs in zip(found, run(1), strict=True):
+        assert torch.equal(ours, theirs)
+    monkeypatch.setattr(blocks, "NODES", 10**6)
+    for ours, theirs in zip(found, run(1), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-8 * max(1.0, float(theirs.abs().max())))
+
+
+def make_head():
+    torch.manual_seed(0)
+    wide, narrow = BatchNorm(7), BatchNorm(5)
+    layers = [wide, Dropout(0.5), nn.Linear(7, 5), narrow, nn.ReLU(), Dropout(0.3), nn.Linear(5, 5), BatchNorm(5)]
+    return Head(*layers, nn.ReLU(), nn.Linear(5, 3)).double()
+
+
+def test_fused_head_equals_its_layers_one_after_the_other():
+    fused, plain = make_head(), make_head()
+    x = torch.randn(9, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    inputs = [x.clone().requires_grad_(), x.clone().requires_grad_()]
+    torch.manual_seed(1)
+    found = fused(inputs[0])
+    torch.manual_seed(1)
+    expected = nn.Sequential.forward(plain, inputs[1])
+    direction = torch.randn(found.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(4))
+    (found * direction).sum().backward()
+    (expected * direction).sum().backward()
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10)
+    torch.testing.assert_close(inputs[0].grad, inputs[1].grad, rtol=1e-8, atol=1e-9)
+    for ours, theirs in zip(fused.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad, rtol=1e-8, atol=1e-9)
+    for ours, theirs in zip(fused.buffers(), plain.buffers(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
+    assert torch.equal(x, inputs[0].detach())
+
+
+def test_a_head_refuses_layers_it_does_not_know():
+    with pytest.raises(TypeError, match="no Tanh"):
+        Head(BatchNorm(3), nn.Tanh())
+    with pytest.raises(TypeError, match="no ReLU behind Linear"):
+        Head(nn.Linear(3, 3), nn.ReLU())

@@ -11,7 +11,7 @@ import numpy as np
 from numba import get_num_threads
 from scipy.sparse import csc_array, diags_array
 from scipy.sparse.linalg import splu
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+from threadpoolctl import threadpool_limits
 
 from gcaps.data.arrays import Floats, Ints, Ints32, pointer, ranges
 from gcaps.errors import MemoryLimitError

@@ -14,6 +14,7 @@ from gcaps.models.network import Network
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
 from gcaps.nn.dropout import Dropout
 from gcaps.nn.filters import batch_filter
+from gcaps.nn.fused.head import Head
 from gcaps.nn.fused.stack import can_fuse, capsule_stack
 from gcaps.nn.norm import BatchNorm
 from gcaps.nn.pooling import MeanPool, WithCount
@@ -59,7 +60,7 @@ class GCAPS(Network):
             self.convs.append(conv)
             width = conv.width
         self.readout, length = make_readout(config.layers * width, config)
-        self.head = nn.Sequential(
+        self.head = Head(
             BatchNorm(length),
             Dropout(config.dropout),
             nn.Linear(length, config.fc),

@@ -1,131 +1,146 @@
-"""Loops over graphs and their nodes, compiled: mean and covariance of node features (Eq. 7), forwards and backwards."""
+"""Mean and covariance of node features (Eq. 7) on the blocks of a batch, compiled, forwards and backwards."""
 
 from __future__ import annotations
 
 import numpy as np
+from numba import prange
 
-from gcaps.nn.fused.kernels import Array, compiled
+from gcaps.nn.fused.blocks import Array, compiled, over_blocks
 
 EPSILON = 1e-4
 """ε of the signed root sign(c)·(√(|c| + ε) − √ε)."""
 
 
 @compiled
-def means(x: Array, ptr: Array, out: Array) -> None:
-    """out[:, :c]: the mean of each graph's rows of x [n, c]; sums in float64."""
-    total = np.zeros(x.shape[1])
-    for g in range(len(ptr) - 1):
-        total[:] = 0
-        for i in range(ptr[g], ptr[g + 1]):
-            row = x[i]
-            for j in range(len(total)):
-                total[j] += row[j]
-        size = max(ptr[g + 1] - ptr[g], 1)
+def _mean(x: Array, a: int, z: int, total: Array, out: Array) -> None:
+    """out[:c] = the mean of the rows a … z − 1 of x [n, c]; ``total`` [c] float64 is for the sums."""
+    total[:] = 0
+    for i in range(a, z):
+        row = x[i]
         for j in range(len(total)):
-            out[g, j] = total[j] / size
+            total[j] += row[j]
+    for j in range(len(total)):
+        out[j] = total[j] / max(z - a, 1)
 
 
 @compiled
-def centre(y: Array, ptr: Array, mean: Array) -> None:
-    """y −= mean of its graph, in place."""
-    for g in range(len(ptr) - 1):
-        middle = mean[g]
-        for i in range(ptr[g], ptr[g + 1]):
-            row = y[i]
-            for j in range(len(row)):
-                row[j] -= middle[j]
-
-
-@compiled
-def outer_sums(centred: Array, ptr: Array, C: Array) -> None:
-    """C [B, r, r] = Σ_i c_i c_iᵀ over each graph's rows."""
-    r = centred.shape[1]
-    for g in range(len(ptr) - 1):
-        C[g] = 0
-        for i in range(ptr[g], ptr[g + 1]):
-            c = centred[i]
-            for a in range(r):
-                to, factor = C[g, a], c[a]
-                for j in range(r):
-                    to[j] += factor * c[j]
-
-
-@compiled
-def products(S: Array, centred: Array, ptr: Array, out: Array) -> None:
-    """out_i = S_g c_i for symmetric S [B, r, r]."""
-    r = centred.shape[1]
-    for g in range(len(ptr) - 1):
-        for i in range(ptr[g], ptr[g + 1]):
-            to, c = out[i], centred[i]
-            to[:] = 0
-            for a in range(r):
-                row, factor = S[g, a], c[a]
-                for j in range(r):
-                    to[j] += factor * row[j]
-
-
-@compiled
-def pad(rows: Array, ptr: Array, graphs: Array, out: Array) -> None:
-    """out [b, width, r]: the rows of some graphs, zeros below."""
-    for k in range(len(graphs)):
-        first, size = ptr[graphs[k]], ptr[graphs[k] + 1] - ptr[graphs[k]]
-        out[k, :size] = rows[first : first + size]
-        out[k, size:] = 0
-
-
-@compiled
-def cut(padded: Array, ptr: Array, graphs: Array, out: Array) -> None:
-    """The rows of some graphs back to where they belong."""
-    for k in range(len(graphs)):
-        first, size = ptr[graphs[k]], ptr[graphs[k] + 1] - ptr[graphs[k]]
-        out[first : first + size] = padded[k, :size]
-
-
-@compiled
-def pack(C: Array, graphs: Array, scale: Array, root: bool, first: int, out: Array) -> None:
-    """out[graphs, first:]: upper triangles of scale · C, row by row, with ``root`` their signed square roots."""
-    r = C.shape[1]
-    epsilon = C.dtype.type(EPSILON)
+def _pack(C: Array, scale: float, root: bool, out: Array) -> None:
+    """The upper triangle of scale · C, row by row, with ``root`` its signed square root."""
+    r, s, epsilon = len(C), C.dtype.type(scale), C.dtype.type(EPSILON)
     least = np.sqrt(epsilon)
-    for k in range(len(graphs)):
-        g, place = graphs[k], first
-        for a in range(r):
-            row, to = C[k, a, a:], out[g, place : place + r - a]
+    place = 0
+    for a in range(r):
+        row, to = C[a, a:], out[place : place + r - a]
+        for j in range(r - a):
+            to[j] = row[j] * s
+        if root:
             for j in range(r - a):
-                to[j] = row[j] * scale[g]
-            if root:
-                for j in range(r - a):
-                    magnitude = np.sqrt(abs(to[j]) + epsilon) - least
-                    to[j] = magnitude if to[j] >= 0 else -magnitude
-            place += r - a
+                magnitude = np.sqrt(abs(to[j]) + epsilon) - least
+                to[j] = magnitude if to[j] >= 0 else -magnitude
+        place += r - a
 
 
 @compiled
-def unpack(grad: Array, out: Array, graphs: Array, scale: Array, root: bool, first: int, S: Array) -> None:
-    """S [b, r, r] = scale · (G + Gᵀ), G the gradient at the triangles; out is what :func:`pack` wrote."""
-    r = S.shape[1]
+def _unpack(grad: Array, found: Array, scale: float, root: bool, S: Array) -> None:
+    """S [r, r] = scale · (G + Gᵀ), G the gradient at the triangle; ``found`` is what :func:`_pack` wrote."""
+    r, s = len(S), S.dtype.type(scale)
     half, least = S.dtype.type(0.5), np.sqrt(S.dtype.type(EPSILON))
-    for k in range(len(graphs)):
-        g, place = graphs[k], first
-        for a in range(r):
-            row, given, found = S[k, a, a:], grad[g, place : place + r - a], out[g, place : place + r - a]
+    place = 0
+    for a in range(r):
+        row, given, value = S[a, a:], grad[place : place + r - a], found[place : place + r - a]
+        for j in range(r - a):
+            row[j] = given[j] * s
+        if root:
             for j in range(r - a):
-                row[j] = given[j] * scale[g]
-            if root:
-                for j in range(r - a):
-                    row[j] *= half / (abs(found[j]) + least)
-            row[0] += row[0]
-            for j in range(1, r - a):
-                S[k, a + j, a] = row[j]
-            place += r - a
+                row[j] *= half / (abs(value[j]) + least)
+        row[0] += row[0]
+        for j in range(1, r - a):
+            S[a + j, a] = row[j]
+        place += r - a
 
 
-@compiled
-def add_means_backward(grad: Array, ptr: Array, total: bool, out: Array) -> None:
-    """out_i += grad_g[:c] / N for every node i of graph g, without the division if sums were taken."""
-    for g in range(len(ptr) - 1):
-        row = grad[g, : out.shape[1]] / grad.dtype.type(1 if total else max(ptr[g + 1] - ptr[g], 1))
-        for i in range(ptr[g], ptr[g + 1]):
-            to = out[i]
-            for j in range(len(row)):
-                to[j] += row[j]
+@over_blocks
+def forward(
+    graphs: Array,
+    ptr: Array,
+    x: Array,
+    projection: Array,
+    total: bool,
+    root: bool,
+    centred: Array,
+    out: Array,
+) -> None:
+    """out [B, D + r(r+1)/2 (+ 1)] and the centred columns [n, r] of the covariance.
+
+    Args:
+        graphs: [C+1] where blocks begin.
+        ptr: [B+1] where graphs begin.
+        x: [n, D].
+        projection: [r, D], or with no rows where all columns are taken as they are.
+        total: sums in the place of means.
+        root: the signed root of the covariance.
+        centred: written.
+        out: written but for what comes after the triangle.
+    """
+    D, r = x.shape[1], centred.shape[1]
+    for b in prange(len(graphs) - 1):
+        C, middle = np.empty((r, r), x.dtype), np.empty(r, x.dtype)
+        wide, narrow = np.empty(D), np.empty(r)
+        begin, end = ptr[graphs[b]], ptr[graphs[b + 1]]
+        if len(projection):
+            np.dot(x[begin:end], projection.T, centred[begin:end])
+        else:
+            centred[begin:end] = x[begin:end]
+        for g in range(graphs[b], graphs[b + 1]):
+            a, z = ptr[g], ptr[g + 1]
+            _mean(x, a, z, wide, out[g])
+            if total:
+                for j in range(D):
+                    out[g, j] *= z - a
+            _mean(centred, a, z, narrow, middle)
+            for i in range(a, z):
+                row = centred[i]
+                for j in range(r):
+                    row[j] -= middle[j]
+            np.dot(centred[a:z].T, centred[a:z], C)
+            _pack(C, 1.0 if total else 1.0 / max(z - a, 1), root, out[g, D:])
+
+
+@over_blocks
+def backward(
+    graphs: Array,
+    ptr: Array,
+    x: Array,
+    projection: Array,
+    total: bool,
+    root: bool,
+    centred: Array,
+    out: Array,
+    grad: Array,
+    grad_x: Array,
+    grad_projection: Array,
+) -> None:
+    """The gradients at x [n, D] and, by block, at the projection [C, r, D], from that at ``out``.
+
+    The covariance's is (1/N) (Z − μ)(G + Gᵀ); nothing flows through μ, since centred rows add up to 0.
+    """
+    D, r = x.shape[1], centred.shape[1]
+    for b in prange(len(graphs) - 1):
+        begin, end = ptr[graphs[b]], ptr[graphs[b + 1]]
+        S, rows = np.empty((r, r), x.dtype), np.empty((end - begin, r), x.dtype)
+        for g in range(graphs[b], graphs[b + 1]):
+            a, z = ptr[g], ptr[g + 1]
+            _unpack(grad[g, D:], out[g, D:], 1.0 if total else 1.0 / max(z - a, 1), root, S)
+            np.dot(centred[a:z], S, rows[a - begin : z - begin])
+        if len(projection):
+            np.dot(rows, projection, grad_x[begin:end])
+            np.dot(rows.T, x[begin:end], grad_projection[b])
+        else:
+            grad_x[begin:end] = rows
+        for g in range(graphs[b], graphs[b + 1]):
+            a, z = ptr[g], ptr[g + 1]
+            mean = grad[g, :D] / grad.dtype.type(1 if total else max(z - a, 1))
+            for i in range(a, z):
+                to = grad_x[i]
+                for j in range(D):
+                    to[j] += mean[j]

@@ -1,8 +1,9 @@
 """All capsule layers of a network as one operation on CPU, forwards and backwards: Eq. 5 with raw moments.
 
 The same as :class:`gcaps.nn.GraphCapsuleConv` after :class:`gcaps.nn.GraphCapsuleConv`, for the capsule function and
-the filters that nearly every run uses. Between two matrix products everything is one pass over the nodes; the layers
-write next to each other into Z, so nothing is concatenated; and one-hot input is never written out.
+the filters that nearly every run uses. The batch is cut into blocks, and what lies between two normalisations, which
+need all nodes, is one pass over the blocks (see :mod:`gcaps.nn.fused.blocks`); the layers write next to each other into
+Z, so nothing is concatenated; and one-hot input is never written out.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from gcaps.batching.batch import Batch
 from gcaps.nn.conv import GraphCapsuleConv
 from gcaps.nn.distributed import merged_statistics, sum_over_processes, training_together
 from gcaps.nn.filters import Filter
-from gcaps.nn.fused import kernels
-from gcaps.nn.fused.kernels import Array
+from gcaps.nn.fused import layers as passes
+from gcaps.nn.fused.blocks import Array, cut, one_blas_thread
+from gcaps.nn.fused.normalization import merge, normalization, normalization_gradient
+from gcaps.nn.fused.rows import Norm, Sparse
 from gcaps.nn.sparse import CSR
 from gcaps.nn.tracing import tracing
 
@@ -50,7 +53,9 @@ def capsule_stack(convs: Sequence[GraphCapsuleConv], batch: Batch, M: Filter) ->
         bound = conv.capsule.bound
         layers.append(_Layer(conv.norm, 0.0 if bound is None else 1 / bound, conv.norm.training))
         params += [conv.weight, conv.norm.weight, conv.norm.bias]
-    plan = _Plan(layers, M, None if batch.codes is None else batch.codes.numpy(), batch.one_hot)
+    ptr = batch.ptr.numpy()
+    codes = np.empty((len(batch.dense), 0), np.int32) if batch.codes is None else batch.codes.numpy()
+    plan = _Plan(layers, M, codes, batch.one_hot, ptr[cut(ptr)])
     Z: Tensor = _CapsuleStack.apply(plan, batch.dense, *params)  # type: ignore[no-untyped-call]
     return Z
 
@@ -64,8 +69,10 @@ class _Layer(NamedTuple):
 class _Plan(NamedTuple):
     layers: list[_Layer]
     M: Filter
-    codes: Array | None
+    codes: Array
     one_hot: int
+    cuts: Array
+    """[C+1] where blocks begin, in nodes."""
 
 
 class _Saved(NamedTuple):
@@ -75,12 +82,90 @@ class _Saved(NamedTuple):
     """[P, n, c] the powers of its dense input."""
     pre: Array
     """[n, P·h] the argument of the normalisation."""
-    mean: Array
-    inverse: Array
-    """[P·h] 1/deviation."""
+    norm: Norm
+    column: int
+    """Where its output begins in Z."""
 
 
-def _sparse(matrix: CSR, diagonal: Tensor | None, like: Array) -> kernels.Sparse:
+class _CapsuleStack(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, plan: _Plan, dense: Tensor, *params: Tensor) -> Tensor:
+        cuts, n = plan.cuts, len(dense)
+        widths = [w.size(0) * w.size(3) for w in params[::3]]
+        Z = dense.new_empty(n, sum(widths))
+        z, x = Z.numpy(), dense.contiguous().numpy()
+        M = _sparse(plan.M.off, plan.M.diagonal, z)
+        saved: list[_Saved] = []
+        with one_blas_thread():
+            for number, (layer, width) in enumerate(zip(plan.layers, widths, strict=True)):
+                weight, gamma, beta = (p.detach() for p in params[3 * number : 3 * number + 3])
+                h, bound = weight.size(3), layer.inverse_bound
+                flat, shift = weight.flatten(2).numpy(), _running(layer)[0]
+                pre, statistics = np.empty((n, width), z.dtype), np.empty((len(cuts) - 1, 2, width))
+                powers = np.empty((len(flat), n, x.shape[1] if number == 0 else widths[number - 1]), z.dtype)
+                if number == 0:
+                    table = (weight.flatten(2)[:, : plan.one_hot] * _powers_of_one(bound, weight)).numpy()
+                    dense_weight = np.ascontiguousarray(flat[:, plan.one_hot :])
+                    source = (plan.codes, table, x, bound, powers, dense_weight)
+                    passes.first_layer(cuts, *source, h, M, shift, pre, statistics)
+                else:
+                    before = saved[-1]
+                    given = (before.pre, before.norm, z, before.column, bound, powers, flat)
+                    passes.next_layer(cuts, *given, h, M, shift, pre, statistics)
+                mean, inverse = _normalization(layer, statistics, cuts, z.dtype)
+                column = sum(widths[:number])
+                saved.append(_Saved(powers, pre, (mean, inverse, gamma.numpy(), beta.numpy()), column))
+        none = np.empty((0, 0, 0), z.dtype)
+        passes.last_output(cuts, saved[-1].pre, saved[-1].norm, z, saved[-1].column, none)
+        ctx.plan, ctx.saved = plan, saved
+        ctx.save_for_backward(Z, *params)
+        return Z
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad_Z: Tensor) -> tuple[Tensor | None, ...]:
+        plan: _Plan = ctx.plan
+        cuts, blocks = plan.cuts, len(plan.cuts) - 1
+        Z, *params = (t.detach() for t in ctx.saved_tensors)
+        outer, z = grad_Z.contiguous().numpy(), Z.numpy()
+        M_t = _sparse(plan.M.off_t, plan.M.diagonal, z)
+        grads: list[Tensor | None] = [None] * len(params)
+        last: _Saved = ctx.saved[-1]
+        grad, sums = np.empty_like(last.pre), np.empty((blocks, 2, last.pre.shape[1]))
+        passes.last_backward(cuts, outer, z, last.column, last.pre, last.norm[0], grad, sums)
+        with one_blas_thread():
+            for number in reversed(range(len(plan.layers))):
+                layer, own = plan.layers[number], ctx.saved[number]
+                weight, (mean, inverse, gamma, _) = params[3 * number], own.norm
+                total = sums.sum(axis=0)
+                grads[3 * number + 1] = torch.from_numpy((total[1] * inverse).astype(z.dtype))
+                grads[3 * number + 2] = torch.from_numpy(total[0].astype(z.dtype))
+                coefficients = np.empty((3, len(gamma)), z.dtype)
+                if layer.training:
+                    total, count = _over_processes(total, len(z))
+                else:  # running statistics do not depend on the batch
+                    total, count = np.zeros_like(total), 1.0
+                normalization_gradient(total, count, gamma, inverse, coefficients)
+                flat = weight.flatten(2).numpy()
+                given = (cuts, grad, own.pre, mean, coefficients, weight.size(3), M_t, own.powers)
+                if number == 0:
+                    weight_grad = np.empty((blocks, len(flat), own.powers.shape[2], flat.shape[2]), z.dtype)
+                    table_grad = np.zeros((blocks, len(flat), plan.one_hot, flat.shape[2]), z.dtype)
+                    passes.first_backward(*given, plan.codes, weight_grad, table_grad)
+                    ones = torch.from_numpy(table_grad).sum(0) * _powers_of_one(layer.inverse_bound, weight)
+                    both = torch.cat([ones, torch.from_numpy(weight_grad).sum(0)], dim=1)
+                    grads[0] = both.view_as(weight)
+                    break
+                before: _Saved = ctx.saved[number - 1]
+                weight_grad = np.empty((blocks, *flat.shape), z.dtype)
+                grad, sums = np.empty_like(before.pre), np.empty((blocks, 2, before.pre.shape[1]))
+                behind = (outer, z, before.column, before.pre, before.norm[0], grad, sums)
+                passes.layer_backward(*given, layer.inverse_bound, flat, weight_grad, *behind)
+                grads[3 * number] = torch.from_numpy(weight_grad).sum(0).view_as(weight)
+        return None, None, *grads
+
+
+def _sparse(matrix: CSR, diagonal: Tensor | None, like: Array) -> Sparse:
     """A filter matrix as the kernels take it."""
     none = np.empty(0, like.dtype)
     value = none if matrix.value is None else matrix.value.detach().numpy().astype(like.dtype, copy=False)
@@ -94,113 +179,30 @@ def _powers_of_one(inverse_bound: float, weight: Tensor) -> Tensor:
     return weight.new_tensor([1.0] + [base**p for p in range(2, len(weight) + 1)]).view(-1, 1, 1)
 
 
-class _CapsuleStack(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, plan: _Plan, dense: Tensor, *params: Tensor) -> Tensor:
-        widths = [w.size(0) * w.size(3) for w in params[::3]]
-        Z = dense.new_empty(len(dense), sum(widths))
-        z = Z.numpy()
-        M = _sparse(plan.M.off, plan.M.diagonal, z)
-        powers = np.empty((len(params[0]), *dense.shape), z.dtype)
-        kernels.moments(dense.contiguous().numpy(), plan.layers[0].inverse_bound, powers)
-        saved: list[_Saved] = []
-        first = 0
-        for number, (layer, width) in enumerate(zip(plan.layers, widths, strict=True)):
-            weight, gamma, beta = (p.detach() for p in params[3 * number : 3 * number + 3])
-            U = _mix(plan if number == 0 else None, weight.flatten(2), powers)
-            pre, statistics = np.empty((len(z), width), z.dtype), np.empty((2, width))
-            kernels.gather(U, weight.size(3), M, pre, statistics)
-            mean, inverse = _normalization(layer, statistics, len(z), z.dtype)
-            saved.append(_Saved(powers, pre, mean, inverse))
-            last = number == len(widths) - 1
-            powers = np.empty((0 if last else len(params[3 * number + 3]), len(z), width), z.dtype)
-            following = layer if last else plan.layers[number + 1]
-            kernels.normalize(
-                pre, mean, inverse, gamma.numpy(), beta.numpy(), z, first, following.inverse_bound, powers
-            )
-            first += width
-        ctx.plan, ctx.saved = plan, saved
-        ctx.save_for_backward(Z, *params)
-        return Z
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad_Z: Tensor) -> tuple[Tensor | None, ...]:
-        plan: _Plan = ctx.plan
-        Z, *params = (t.detach() for t in ctx.saved_tensors)
-        outer, z = grad_Z.numpy(), Z.numpy()
-        M_t = _sparse(plan.M.off_t, plan.M.diagonal, z)
-        grads: list[Tensor | None] = [None] * len(params)
-        first = z.shape[1] - ctx.saved[-1].pre.shape[1]
-        grad = outer[:, first:].copy()
-        for number in reversed(range(len(plan.layers))):
-            layer, saved = plan.layers[number], ctx.saved[number]
-            weight, gamma = params[3 * number], params[3 * number + 1].numpy()
-            sums = np.empty((2, grad.shape[1]))
-            kernels.gate_backward(grad, z, first, saved.pre, saved.mean, sums)
-            grads[3 * number + 1] = torch.from_numpy((sums[1] * saved.inverse).astype(z.dtype))
-            grads[3 * number + 2] = torch.from_numpy(sums[0].astype(z.dtype))
-            scale, constant, slope = np.empty((3, len(gamma)), z.dtype)
-            if layer.training:
-                sums, count = _over_processes(sums, len(z))
-            else:  # running statistics do not depend on the batch
-                sums, count = np.zeros_like(sums), 1.0
-            kernels.normalization_gradient(sums, count, gamma, saved.inverse, scale, constant, slope)
-            flat = weight.flatten(2)
-            G = np.empty((len(flat), len(z), flat.size(2)), z.dtype)
-            kernels.spread_backward(grad, saved.pre, saved.mean, scale, constant, slope, weight.size(3), M_t, G)
-            g = torch.from_numpy(G)
-            grads[3 * number] = _weight_gradient(plan if number == 0 else None, flat, saved.powers, g).view_as(weight)
-            if number == 0:
-                break
-            through = torch.bmm(g, flat.transpose(1, 2))
-            first -= ctx.saved[number - 1].pre.shape[1]
-            grad = outer[:, first : first + flat.size(1)].copy()
-            kernels.input_backward(saved.powers, layer.inverse_bound, through.numpy(), grad)
-        return None, None, *grads
-
-
-def _mix(plan: _Plan | None, weight: Tensor, powers: Array) -> Array:
-    """U [P, n, (K+1)·h] = Y_p W_p from weight [P, c, (K+1)·h]; with a plan, one-hot columns come before the dense."""
-    U = np.empty((len(weight), powers.shape[1], weight.size(2)), powers.dtype)
-    mixed, parts = torch.from_numpy(U), torch.from_numpy(powers)
-    if plan is None or plan.codes is None:
-        torch.bmm(parts, weight, out=mixed)
-        return U
-    table = weight[:, : plan.one_hot] * _powers_of_one(plan.layers[0].inverse_bound, weight)
-    kernels.table_rows(plan.codes, table.numpy(), U)
-    if parts.size(2):
-        mixed.baddbmm_(parts, weight[:, plan.one_hot :])
-    return U
-
-
-def _weight_gradient(plan: _Plan | None, weight: Tensor, powers: Array, G: Tensor) -> Tensor:
-    """[P, c, (K+1)·h] Y_pᵀ G_p."""
-    parts = torch.from_numpy(powers).transpose(1, 2)
-    if plan is None or plan.codes is None:
-        return torch.bmm(parts, G)
-    table = np.zeros((len(weight), plan.one_hot, weight.size(2)), powers.dtype)
-    kernels.add_to_table(plan.codes, G.numpy(), table)
-    ones = torch.from_numpy(table).mul_(_powers_of_one(plan.layers[0].inverse_bound, weight))
-    return torch.cat([ones, torch.bmm(parts, G)], dim=1) if parts.size(1) else ones
-
-
-def _normalization(layer: _Layer, statistics: Array, count: int, dtype: Any) -> tuple[Array, Array]:
-    """Mean and 1/deviation to normalise by; in training the batch's, and the running ones are brought up to date."""
+def _running(layer: _Layer) -> tuple[Array, Array]:
+    """Running mean and variance."""
     norm = layer.norm
     assert norm.running_mean is not None
     assert norm.running_var is not None
-    running_mean, running_var = norm.running_mean.numpy(), norm.running_var.numpy()
-    inverse = np.empty(len(running_mean), dtype)
+    return norm.running_mean.numpy(), norm.running_var.numpy()
+
+
+def _normalization(layer: _Layer, statistics: Array, cuts: Array, dtype: Any) -> tuple[Array, Array]:
+    """Mean and 1/deviation to normalise by; in training the batch's, and the running ones are brought up to date."""
+    norm, running = layer.norm, _running(layer)
+    found = np.empty((2, len(running[0])), dtype)
     if not layer.training:
-        kernels.inverse_deviation(running_var, 1.0, norm.eps, inverse)
-        return running_mean, inverse
-    mean, squares, total = merged_statistics(statistics, count)
-    kernels.update_running(mean, squares, total, norm.momentum or 0.0, running_mean, running_var)
-    kernels.inverse_deviation(squares, float(total), norm.eps, inverse)
+        found[0], found[1] = running[0], 1 / np.sqrt(running[1] + norm.eps)
+        return found[0], found[1]
+    whole = np.empty(statistics.shape[1:])
+    merge(cuts, statistics, whole)
+    mean, squares, total = merged_statistics(whole, int(cuts[-1]))
+    if training_together():
+        whole = np.stack([mean, squares])
+    normalization(whole, total, norm.momentum or 0.0, norm.eps, running, found)
     if norm.num_batches_tracked is not None:
         norm.num_batches_tracked.add_(1)
-    return mean.astype(dtype), inverse
+    return found[0], found[1]
 
 
 def _over_processes(sums: Array, count: int) -> tuple[Array, float]:
