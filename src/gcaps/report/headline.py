@@ -34,7 +34,7 @@ def answer(study: Study, data: str) -> Markup:
     else:
         tail = f"; {escape(method_name(other).short)} is {abs(100 * gap):.1f} points behind"
     if abs(gap) < 5e-7:
-        tail = f"; {escape(method_name(other).short)} is level with it"
+        return start + Markup(f"; {escape(method_name(other).short)} is level with it.")
     return start + Markup(tail) + Markup(f"{_verdict(test)}.")
 
 
