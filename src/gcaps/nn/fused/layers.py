@@ -152,18 +152,28 @@ def first_backward(
     weight_grad: Array,
     table_grad: Array,
 ) -> None:
-    """The gradients, by block, of the weights of the layer on the input: of its dense and of its one-hot columns."""
-    for b in prange(len(cuts) - 1):
-        a, z = cuts[b], cuts[b + 1]
-        G = np.empty((weight_grad.shape[1], z - a, weight_grad.shape[3]), grad.dtype)
-        spread(a, z, grad, pre, mean, coefficients, h, M, G)
-        for p in range(len(G)):
-            if powers.shape[2]:
-                np.dot(powers[p, a:z].T, G[p], weight_grad[b, p])
-            for i in range(a, z):
-                row = G[p, i - a]
-                for c in range(codes.shape[1]):
-                    if codes[i, c] >= 0:
-                        out = table_grad[b, p, codes[i, c]]
+    """The gradients of the weights of the layer on the input: of its dense and of its one-hot columns.
+
+    Both [S, P, ·, (K+1)·h] begin as zeros; each of S shares of the blocks adds its own, since tables may be long.
+    """
+    blocks, shares = len(cuts) - 1, len(table_grad)
+    for s in prange(shares):
+        product = np.empty(weight_grad.shape[2:], grad.dtype)
+        for b in range(s * blocks // shares, (s + 1) * blocks // shares):
+            a, z = cuts[b], cuts[b + 1]
+            G = np.empty((weight_grad.shape[1], z - a, weight_grad.shape[3]), grad.dtype)
+            spread(a, z, grad, pre, mean, coefficients, h, M, G)
+            for p in range(len(G)):
+                if powers.shape[2]:
+                    np.dot(powers[p, a:z].T, G[p], product)
+                    for c in range(len(product)):
+                        out, row = weight_grad[s, p, c], product[c]
                         for j in range(len(out)):
                             out[j] += row[j]
+                for i in range(a, z):
+                    row = G[p, i - a]
+                    for c in range(codes.shape[1]):
+                        if codes[i, c] >= 0:
+                            out = table_grad[s, p, codes[i, c]]
+                            for j in range(len(out)):
+                                out[j] += row[j]

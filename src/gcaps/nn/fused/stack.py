@@ -27,6 +27,9 @@ from gcaps.nn.fused.rows import Norm, Sparse
 from gcaps.nn.sparse import CSR
 from gcaps.nn.tracing import tracing
 
+SHARES = 8
+"""In how many parts the gradient of the first layer's weights is summed up."""
+
 
 def can_fuse(convs: Sequence[nn.Module], batch: Batch, M: Filter) -> bool:
     """Whether :func:`capsule_stack` computes these layers: normalised raw moments with ReLU, powers of M, on CPU."""
@@ -149,8 +152,9 @@ class _CapsuleStack(torch.autograd.Function):
                 flat = weight.flatten(2).numpy()
                 given = (cuts, grad, own.pre, mean, coefficients, weight.size(3), M_t, own.powers)
                 if number == 0:
-                    weight_grad = np.empty((blocks, len(flat), own.powers.shape[2], flat.shape[2]), z.dtype)
-                    table_grad = np.zeros((blocks, len(flat), plan.one_hot, flat.shape[2]), z.dtype)
+                    shares = min(blocks, SHARES)
+                    weight_grad = np.zeros((shares, len(flat), own.powers.shape[2], flat.shape[2]), z.dtype)
+                    table_grad = np.zeros((shares, len(flat), plan.one_hot, flat.shape[2]), z.dtype)
                     passes.first_backward(*given, plan.codes, weight_grad, table_grad)
                     ones = torch.from_numpy(table_grad).sum(0) * _powers_of_one(layer.inverse_bound, weight)
                     both = torch.cat([ones, torch.from_numpy(weight_grad).sum(0)], dim=1)
