@@ -153,15 +153,17 @@ def print_comparison(found: Comparison, console: Console) -> None:
 
 
 def _entry(found: Comparison, data: str, method: str) -> str:
+    from statistics import fmean, pstdev
+
+    from gcaps.report.aggregate import percent
+
     results = [found.result(data, method, seed) for seed in found.plan.seeds]
     means = [summary.protocols["honest"] for summary in results if summary is not None]
     if len(means) < len(results):
         states = {o.status for o in found.outcomes if (o.data, o.method) == (data, method)} - {"done"}
         return " ".join(sorted(states)) or "–"
     values = [value for summary in means for value in summary.folds]
-    mean = sum(values) / len(values)
-    std = (sum((value - mean) ** 2 for value in values) / len(values)) ** 0.5
-    return f"{100 * mean:.1f} ± {100 * std:.1f}"
+    return percent(fmean(values), pstdev(values), 1)
 
 
 def _verify(paths: list[str], fold: int | None) -> None:

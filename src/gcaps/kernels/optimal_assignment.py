@@ -5,33 +5,24 @@ from __future__ import annotations
 import numpy as np
 
 from gcaps.data.graphset import GraphSet
-from gcaps.kernels.base import Bag, FeatureKernel
+from gcaps.kernels.base import Bag
 from gcaps.kernels.hashing import join
-from gcaps.kernels.weisfeiler_lehman import color_bag, refine
+from gcaps.kernels.weisfeiler_lehman import WeisfeilerLehman
 
 
-class WLOptimalAssignment(FeatureKernel):
+class WLOptimalAssignment(WeisfeilerLehman):
     """k(G, H) = Σ_{i=0..h} Σ_c min(n_i,c(G), n_i,c(H)): the best assignment of G's nodes to H's.
 
     Two nodes are worth the number of refinements after which they still have the same color; since colors form a
     hierarchy, the best assignment is the intersection of the color histograms. min(a, b) = Σ_{t≥1} [t ≤ a][t ≤ b]: φ
     has a one for the first, second, third, … node of every color.
 
-    Args:
-        height: refinements h.
-        labels: begin with the node labels; off: with the degrees.
-        edge_labels: let the labels of edges take part.
-        normalize: divide by √(k(G, G) k(H, H)).
+    Its arguments are those of :class:`WeisfeilerLehman`.
     """
-
-    def __init__(
-        self, height: int = 4, *, labels: bool = True, edge_labels: bool = False, normalize: bool = False
-    ) -> None:
-        self.height, self.labels, self.edge_labels, self.normalize = height, labels, edge_labels, normalize
 
     def bag(self, graphs: GraphSet) -> Bag:
         """Pairs (color, t), t = 1..number of nodes of that color."""
-        colors = color_bag(graphs, refine(graphs, self.height, labels=self.labels, edge_labels=self.edge_labels))
+        colors = super().bag(graphs)
         graph = np.repeat(np.arange(len(graphs)), np.diff(colors.ptr))
         order = np.lexsort([colors.names, graph])
         name = colors.names[order]
