@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 
 from gcaps.data.arrays import Array
+from gcaps.nn.channel import Channel
 
 
 class Share(NamedTuple):
@@ -50,16 +51,44 @@ def is_first_process() -> bool:
     return not training_together() or dist.get_rank() == 0
 
 
+_channel: Channel | None = None
+
+
+@contextmanager
+def through(channel: Channel | None) -> Iterator[None]:
+    """Exchange through ``channel`` inside, where there is one, in the place of torch.distributed."""
+    global _channel
+    _channel = channel
+    try:
+        yield
+    finally:
+        _channel = None
+
+
 def sum_over_processes(values: Array) -> Array:
     """The sum of every process's ``values``; in a training of one process, ``values`` as they are."""
-    if training_together():
-        values = values.copy()
-        dist.all_reduce(torch.from_numpy(values))
+    if not training_together():
+        return values
+    if _channel is not None:
+        total: Array = _channel.gather(values).sum(axis=0)
+        return total
+    values = values.copy()
+    dist.all_reduce(torch.from_numpy(values))
     return values
 
 
+def gather_from_processes(values: Array) -> Array:
+    """[R, …] every process's ``values``, which are of one shape, in the order of the processes."""
+    if _channel is not None:
+        return _channel.gather(values)
+    own = torch.from_numpy(np.ascontiguousarray(values))
+    every = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(every, own)
+    return torch.stack(every).numpy()
+
+
 def merged_statistics(statistics: Array, count: int) -> tuple[Array, Array, int]:
-    """Mean, sum of squared deviations from it, and number, over the rows of all processes.
+    """Mean, sum of squared deviations from it, and number, over the rows of all processes, in one exchange.
 
     Args:
         statistics: [2, w] float64, mean and sum of squared deviations of this process's rows.
@@ -69,9 +98,9 @@ def merged_statistics(statistics: Array, count: int) -> tuple[Array, Array, int]
     """
     if not training_together():
         return statistics[0], statistics[1], count
-    width = statistics.shape[1]
-    together = sum_over_processes(np.append(statistics[0] * count, count))
-    total = int(together[width])
-    mean = together[:width] / total
-    squares = sum_over_processes(statistics[1] + count * (statistics[0] - mean) ** 2)
-    return mean, squares, total
+    every = gather_from_processes(np.append(statistics.ravel(), count))
+    means, squares = every[:, :-1].reshape(len(every), 2, -1).swapaxes(0, 1)
+    counts = every[:, -1:]
+    total = counts.sum()
+    mean = (counts * means).sum(axis=0) / total
+    return mean, (squares + counts * (means - mean) ** 2).sum(axis=0), int(total)

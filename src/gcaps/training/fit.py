@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gcaps.allocation import freed_memory_kept
 from gcaps.batching import BatchSource
 from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
@@ -101,7 +102,7 @@ class _Run:
         self.best_epoch = 0
         self._best: tuple[float, float] = (-1.0, 0.0)
         self._best_state: dict[str, Tensor] | None = None
-        with reproducible(seed, config.threads):
+        with freed_memory_kept(), reproducible(seed, config.threads):
             self.features = NodeFeatures.fit(config, graphs, training)
             x = self.features if graphs.mapped else self.features.encode(graphs)
             source = BatchSource(graphs, x, extras=extras_of(config, graphs))

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gcaps.nn.distributed import training_together
+from gcaps.nn.distributed import sum_over_processes, training_together
 from gcaps.training import adam_kernel
 
 
@@ -41,11 +41,14 @@ class FlatAdam:
     def step(self) -> None:
         """One step along the gradients, the sum of them over all processes."""
         gradient = torch.cat([_gradient(p) for p in self.params])
-        if training_together():
+        on_cpu = gradient.device.type == "cpu"
+        if on_cpu:
+            gradient = torch.from_numpy(sum_over_processes(gradient.numpy()))
+        elif training_together():
             torch.distributed.all_reduce(gradient)
         self.steps += 1
         first, second = 1 - 0.9**self.steps, 1 - 0.999**self.steps
-        if self.flat.device.type == "cpu":
+        if on_cpu:
             weight, mean, square = self.flat.numpy(), self.mean.numpy(), self.square.numpy()
             rates = self.lr / first, float(1 / np.sqrt(second))
             adam_kernel.step(weight, gradient.numpy(), mean, square, self.weight_decay, *rates)

@@ -14,6 +14,8 @@ import torch
 import torch.distributed as dist
 
 from gcaps.errors import GcapsError
+from gcaps.nn.channel import Channel, can_share, opened
+from gcaps.nn.distributed import through
 
 PATIENCE = timedelta(seconds=45)
 """How long a process waits for the others in one exchange."""
@@ -47,11 +49,27 @@ def joined(advice: str) -> Iterator[None]:
         os._exit(LostProcessError.exit_code)  # the collective under way would never return
 
     before = signal.signal(signal.SIGTERM, stop)  # torchrun ends the others when one is lost
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"  # statistics are summed up on the CPU
+    dist.init_process_group(backend, timeout=PATIENCE)
     try:
-        yield
+        with through(_channel()):
+            yield
     except (RuntimeError, dist.DistError) as error:
         raise LostProcessError(f"{message} ({str(error).splitlines()[0]})") from error
     finally:
         signal.signal(signal.SIGTERM, before)
         dist.destroy_process_group()
+
+
+def _channel() -> Channel | None:
+    """Shared memory where all processes are on this machine."""
+    rank, processes = dist.get_rank(), dist.get_world_size()
+    if not can_share() or int(os.environ.get("LOCAL_WORLD_SIZE", "0")) != processes:
+        return None
+
+    def tell(name: str) -> str:
+        names = [name]
+        dist.broadcast_object_list(names, src=0)
+        return names[0]
+
+    return opened(rank, processes, PATIENCE.total_seconds(), tell, dist.barrier)

@@ -24,8 +24,8 @@ Array = np.ndarray[Any, Any]
 
 NODES = 256
 """Nodes of a block: its matrices of width 64 stay in a core's cache."""
-MOST = 64
-"""Blocks of a batch: each leaves a gradient of the weights behind."""
+SHARES = 64
+"""In how many parts, at most, a gradient of weights is summed up: each takes as many blocks."""
 
 compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 _threaded = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, parallel=True)
@@ -38,7 +38,7 @@ def cut(ptr: Array) -> Array:
     Blocks have about as many nodes each; their number is a power of two where graphs allow it, for threads to share.
     """
     nodes = int(ptr[-1])
-    count = min(MOST, 1 << max(0, round(np.log2(max(nodes, 1) / NODES))))
+    count = 1 << max(0, round(np.log2(max(nodes, 1) / NODES)))
     if count == 1:
         return np.array([0, len(ptr) - 1])
     inner = np.searchsorted(ptr, nodes * np.arange(1, count) // count)

@@ -9,7 +9,7 @@ import numpy as np
 from numba import prange
 
 from gcaps.nn.fused.blocks import Array, over_blocks
-from gcaps.nn.fused.rows import Norm, Sparse, gate, gather, input_backward, normalize, powers_of, spread
+from gcaps.nn.fused.rows import Norm, Sparse, add_rows, gate, gather, input_backward, normalize, powers_of, spread
 
 
 @over_blocks
@@ -44,10 +44,7 @@ def first_layer(
                             out[j] += row[j]
             if dense.shape[1]:
                 np.dot(powers[p, a:z], weight[p], mixed)
-                for i in range(z - a):
-                    out, row = U[p, i], mixed[i]
-                    for j in range(len(out)):
-                        out[j] += row[j]
+                add_rows(mixed, U[p])
         gather(a, z, U, h, M, shift, pre, statistics[b])
 
 
@@ -120,22 +117,29 @@ def layer_backward(
     grad_before: Array,
     sums: Array,
 ) -> None:
-    """From behind a layer's normalisation to behind that of the layer before; weight_grad [C, …] by block."""
-    for b in prange(len(cuts) - 1):
-        a, z = cuts[b], cuts[b + 1]
-        G = np.empty((len(weight), z - a, weight.shape[2]), weight.dtype)
-        through = np.empty((len(weight), z - a, weight.shape[1]), weight.dtype)
-        spread(a, z, grad, pre, mean, coefficients, h, M, G)
-        for p in range(len(weight)):
-            np.dot(powers[p, a:z].T, G[p], weight_grad[b, p])
-            np.dot(G[p], weight[p].T, through[p])
-        w = grad_before.shape[1]
-        for i in range(a, z):
-            to, row = grad_before[i], outer[i, column : column + w]
-            for j in range(w):
-                to[j] = row[j]
-            input_backward(i, powers, inverse_bound, through, i - a, to)
-        gate(a, z, grad_before, Z, column, before, before_mean, sums[b])
+    """From behind a layer's normalisation to behind that of the layer before; weight_grad [S, …] by share of blocks."""
+    blocks, shares = len(cuts) - 1, len(weight_grad)
+    for s in prange(shares):
+        product = np.empty(weight.shape[1:], weight.dtype)
+        for b in range(s * blocks // shares, (s + 1) * blocks // shares):
+            a, z = cuts[b], cuts[b + 1]
+            G = np.empty((len(weight), z - a, weight.shape[2]), weight.dtype)
+            through = np.empty((len(weight), z - a, weight.shape[1]), weight.dtype)
+            spread(a, z, grad, pre, mean, coefficients, h, M, G)
+            for p in range(len(weight)):
+                if b == s * blocks // shares:
+                    np.dot(powers[p, a:z].T, G[p], weight_grad[s, p])
+                else:
+                    np.dot(powers[p, a:z].T, G[p], product)
+                    add_rows(product, weight_grad[s, p])
+                np.dot(G[p], weight[p].T, through[p])
+            w = grad_before.shape[1]
+            for i in range(a, z):
+                to, row = grad_before[i], outer[i, column : column + w]
+                for j in range(w):
+                    to[j] = row[j]
+                input_backward(i, powers, inverse_bound, through, i - a, to)
+            gate(a, z, grad_before, Z, column, before, before_mean, sums[b])
 
 
 @over_blocks
@@ -166,10 +170,7 @@ def first_backward(
             for p in range(len(G)):
                 if powers.shape[2]:
                     np.dot(powers[p, a:z].T, G[p], product)
-                    for c in range(len(product)):
-                        out, row = weight_grad[s, p, c], product[c]
-                        for j in range(len(out)):
-                            out[j] += row[j]
+                    add_rows(product, weight_grad[s, p])
                 for i in range(a, z):
                     row = G[p, i - a]
                     for c in range(codes.shape[1]):

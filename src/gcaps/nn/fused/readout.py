@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from gcaps.nn.fused import readout_kernels as kernels
-from gcaps.nn.fused.blocks import cut, one_blas_thread
+from gcaps.nn.fused.blocks import SHARES, cut, one_blas_thread
 from gcaps.nn.tracing import tracing
 
 
@@ -57,8 +57,8 @@ class _MeanCovariance(torch.autograd.Function):
         x, projection, out = ctx.saved_tensors
         graphs, weight = ctx.given[0], ctx.given[3]
         grad_x = torch.empty_like(x)
-        by_block = np.empty((len(graphs) - 1, *weight.shape), weight.dtype)
+        by_share = np.empty((min(len(graphs) - 1, SHARES), *weight.shape), weight.dtype)
         with one_blas_thread():
-            given = (*ctx.given, out.detach().numpy(), grad.contiguous().numpy(), grad_x.numpy(), by_block)
+            given = (*ctx.given, out.detach().numpy(), grad.contiguous().numpy(), grad_x.numpy(), by_share)
             kernels.backward(*given)
-        return grad_x, None if projection is None else torch.from_numpy(by_block).sum(0), None, None
+        return grad_x, None if projection is None else torch.from_numpy(by_share).sum(0), None, None

@@ -6,6 +6,7 @@ import numpy as np
 from numba import prange
 
 from gcaps.nn.fused.blocks import Array, compiled, over_blocks
+from gcaps.nn.fused.rows import add_rows
 
 EPSILON = 1e-4
 """ε of the signed root sign(c)·(√(|c| + ε) − √ε)."""
@@ -120,27 +121,34 @@ def backward(
     grad_x: Array,
     grad_projection: Array,
 ) -> None:
-    """The gradients at x [n, D] and, by block, at the projection [C, r, D], from that at ``out``.
+    """The gradients at x [n, D] and, by share of blocks, at the projection [S, r, D], from that at ``out``.
 
     The covariance's is (1/N) (Z − μ)(G + Gᵀ); nothing flows through μ, since centred rows add up to 0.
     """
     D, r = x.shape[1], centred.shape[1]
-    for b in prange(len(graphs) - 1):
-        begin, end = ptr[graphs[b]], ptr[graphs[b + 1]]
-        S, rows = np.empty((r, r), x.dtype), np.empty((end - begin, r), x.dtype)
-        for g in range(graphs[b], graphs[b + 1]):
-            a, z = ptr[g], ptr[g + 1]
-            _unpack(grad[g, D:], out[g, D:], 1.0 if total else 1.0 / max(z - a, 1), root, S)
-            np.dot(centred[a:z], S, rows[a - begin : z - begin])
-        if len(projection):
-            np.dot(rows, projection, grad_x[begin:end])
-            np.dot(rows.T, x[begin:end], grad_projection[b])
-        else:
-            grad_x[begin:end] = rows
-        for g in range(graphs[b], graphs[b + 1]):
-            a, z = ptr[g], ptr[g + 1]
-            mean = grad[g, :D] / grad.dtype.type(1 if total else max(z - a, 1))
-            for i in range(a, z):
-                to = grad_x[i]
-                for j in range(D):
-                    to[j] += mean[j]
+    blocks, shares = len(graphs) - 1, len(grad_projection)
+    for s in prange(shares):
+        S, product = np.empty((r, r), x.dtype), np.empty((len(projection), D), x.dtype)
+        for b in range(s * blocks // shares, (s + 1) * blocks // shares):
+            begin, end = ptr[graphs[b]], ptr[graphs[b + 1]]
+            rows = np.empty((end - begin, r), x.dtype)
+            for g in range(graphs[b], graphs[b + 1]):
+                a, z = ptr[g], ptr[g + 1]
+                _unpack(grad[g, D:], out[g, D:], 1.0 if total else 1.0 / max(z - a, 1), root, S)
+                np.dot(centred[a:z], S, rows[a - begin : z - begin])
+            if not len(projection):
+                grad_x[begin:end] = rows
+            else:
+                np.dot(rows, projection, grad_x[begin:end])
+                if b == s * blocks // shares:
+                    np.dot(rows.T, x[begin:end], grad_projection[s])
+                else:
+                    np.dot(rows.T, x[begin:end], product)
+                    add_rows(product, grad_projection[s])
+            for g in range(graphs[b], graphs[b + 1]):
+                a, z = ptr[g], ptr[g + 1]
+                mean = grad[g, :D] / grad.dtype.type(1 if total else max(z - a, 1))
+                for i in range(a, z):
+                    to = grad_x[i]
+                    for j in range(D):
+                        to[j] += mean[j]

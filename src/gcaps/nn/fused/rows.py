@@ -56,6 +56,15 @@ def normalize(
 
 
 @compiled
+def add_rows(rows: Array, to: Array) -> None:
+    """to += rows"""
+    for i in range(len(rows)):
+        row, out = rows[i], to[i]
+        for j in range(len(row)):
+            out[j] += row[j]
+
+
+@compiled
 def add_row(U: Array, column: int, i: int, a: int, M: Sparse, out: Array) -> None:
     """out += (M U[:, column:column + h])_i; row r of U belongs to node a + r."""
     rowptr, col, value, diagonal = M

@@ -21,14 +21,14 @@ from gcaps.nn.conv import GraphCapsuleConv
 from gcaps.nn.distributed import merged_statistics, sum_over_processes, training_together
 from gcaps.nn.filters import Filter
 from gcaps.nn.fused import layers as passes
-from gcaps.nn.fused.blocks import Array, cut, one_blas_thread
+from gcaps.nn.fused.blocks import SHARES, Array, cut, one_blas_thread
 from gcaps.nn.fused.normalization import merge, normalization, normalization_gradient
 from gcaps.nn.fused.rows import Norm, Sparse
 from gcaps.nn.sparse import CSR
 from gcaps.nn.tracing import tracing
 
-SHARES = 8
-"""In how many parts the gradient of the first layer's weights is summed up."""
+INPUT_SHARES = 8
+"""As :data:`~gcaps.nn.fused.blocks.SHARES`, for the first layer, whose tables may be long."""
 
 
 def can_fuse(convs: Sequence[nn.Module], batch: Batch, M: Filter) -> bool:
@@ -152,7 +152,7 @@ class _CapsuleStack(torch.autograd.Function):
                 flat = weight.flatten(2).numpy()
                 given = (cuts, grad, own.pre, mean, coefficients, weight.size(3), M_t, own.powers)
                 if number == 0:
-                    shares = min(blocks, SHARES)
+                    shares = min(blocks, INPUT_SHARES)
                     weight_grad = np.zeros((shares, len(flat), own.powers.shape[2], flat.shape[2]), z.dtype)
                     table_grad = np.zeros((shares, len(flat), plan.one_hot, flat.shape[2]), z.dtype)
                     passes.first_backward(*given, plan.codes, weight_grad, table_grad)
@@ -161,7 +161,7 @@ class _CapsuleStack(torch.autograd.Function):
                     grads[0] = both.view_as(weight)
                     break
                 before: _Saved = ctx.saved[number - 1]
-                weight_grad = np.empty((blocks, *flat.shape), z.dtype)
+                weight_grad = np.empty((min(blocks, SHARES), *flat.shape), z.dtype)
                 grad, sums = np.empty_like(before.pre), np.empty((blocks, 2, before.pre.shape[1]))
                 behind = (outer, z, before.column, before.pre, before.norm[0], grad, sums)
                 passes.layer_backward(*given, layer.inverse_bound, flat, weight_grad, *behind)
