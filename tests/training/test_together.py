@@ -21,9 +21,12 @@ from gcaps.models import GCAPS
 from gcaps.nn.distributed import is_first_process
 from gcaps.testing import hostile_graphs
 from gcaps.training.loop import TrainingRun, reproducible
+from gcaps.training import together
 from gcaps.training.together import joined
 
 settings = json.loads(sys.argv[1])
+if settings.pop("through_sockets", False):
+    together.can_share = lambda: False
 with joined("start again"):
     graphs = hostile_graphs(45, seed=6, largest=12)
     config = Config(hidden=6, layers=2, rank=5, fc=7, batch_size=16, **settings)
@@ -48,7 +51,8 @@ def environment():
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, pytest.param({"capsule": "central", "capsule_size": 3}, marks=pytest.mark.slow)]
+    "settings",
+    [{}, {"through_sockets": True}, pytest.param({"capsule": "central", "capsule_size": 3}, marks=pytest.mark.slow)],
 )
 def test_two_processes_give_the_losses_and_weights_of_one(tmp_path, settings):
     """Batches of 15 do not divide by two; dropout, batch statistics and running statistics are those of the whole."""
