@@ -5,9 +5,9 @@ The public names; importing this package is cheap, each name loads what it needs
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gcaps.lazy import lazy_names
 from gcaps.version import __version__
 
 if TYPE_CHECKING:
@@ -22,31 +22,21 @@ if TYPE_CHECKING:
     from gcaps.evaluation import evaluate as evaluate
 
 _HOMES = {
-    "Comparison": "gcaps.evaluation",
-    "Config": "gcaps.config",
-    "GraphCapsuleClassifier": "gcaps.estimator",
-    "GraphSet": "gcaps.data.graphset",
-    "Result": "gcaps.evaluation",
-    "compare": "gcaps.evaluation",
-    "evaluate": "gcaps.evaluation",
-    "load": "gcaps.data.catalog",
-    "load_model": "gcaps.estimator",
+    "Comparison": "evaluation",
+    "Config": "config",
+    "GraphCapsuleClassifier": "estimator",
+    "GraphSet": "data.graphset",
+    "Result": "evaluation",
+    "compare": "evaluation",
+    "evaluate": "evaluation",
+    "load": "data.catalog",
+    "load_model": "estimator",
+    **dict.fromkeys(
+        ("data", "features", "batching", "nn", "models", "kernels", "training", "evaluation", "report"), ""
+    ),
+    **dict.fromkeys(("pyg", "testing", "theory"), ""),
 }
-_PACKAGES = (
-    *("data", "features", "batching", "nn", "models", "kernels", "training", "evaluation", "report"),
-    *("pyg", "testing", "theory"),
-)
 
-__all__ = [*_HOMES, *_PACKAGES, "__version__"]
+__all__ = [*_HOMES, "__version__"]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    if name in _PACKAGES:
-        return importlib.import_module(f"gcaps.{name}")
-    raise AttributeError(f"module 'gcaps' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names("gcaps", _HOMES)

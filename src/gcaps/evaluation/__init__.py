@@ -5,8 +5,9 @@ As in :mod:`gcaps`, each name loads what it needs on first use: a process that o
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gcaps.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gcaps.evaluation.cells import Cell as Cell
@@ -41,12 +42,4 @@ _HOMES = {
 
 __all__ = [*_HOMES]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"gcaps.evaluation.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'gcaps.evaluation' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names("gcaps.evaluation", _HOMES)

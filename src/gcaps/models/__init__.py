@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gcaps.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gcaps.models.config import CONFIGS as CONFIGS
@@ -36,8 +37,4 @@ _HOMES = {
 
 __all__ = [*_HOMES]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"gcaps.models.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'gcaps.models' has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names("gcaps.models", _HOMES)

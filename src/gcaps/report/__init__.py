@@ -5,8 +5,9 @@ Drawing needs matplotlib, which is slow to import; each name loads what it needs
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gcaps.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gcaps.report.comparison_page import write_comparison as write_comparison
@@ -14,15 +15,11 @@ if TYPE_CHECKING:
     from gcaps.report.tables import print_result as print_result
 
 _HOMES = {
-    "print_result": "gcaps.report.tables",
-    "write_comparison": "gcaps.report.comparison_page",
-    "write_page": "gcaps.report.page",
+    "print_result": "tables",
+    "write_comparison": "comparison_page",
+    "write_page": "page",
 }
 
-__all__ = ["print_result", "write_comparison", "write_page"]
+__all__ = [*_HOMES]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'gcaps.report' has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names("gcaps.report", _HOMES)
