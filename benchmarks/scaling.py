@@ -167,18 +167,38 @@ def _trained(count: int, graphs: int, batch: int, dtype: str) -> dict[str, Any]:
     return found
 
 
-def picture(rows: list[dict[str, Any]], file: Path) -> None:
-    import matplotlib.pyplot as plt
+LABELS = {
+    "edges": "edges, in graphs of 1,000 nodes",
+    "one": "edges, in two graphs",
+    "nodes": "nodes, no edges",
+    "graphs": "molecules in a batch",
+    "capsules": "capsule size",
+    "width": "hidden width",
+}
 
+
+def picture(rows: list[dict[str, Any]], file: Path) -> None:
+    """Seconds of a step against size, a panel for each section; the dashed line is linear growth."""
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter, NullLocator
+
+    plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "gcaps", "font.size": 9})
     sections = [s for s in SECTIONS if any(r["section"] == s for r in rows)]
-    figure, axes = plt.subplots(1, len(sections), figsize=(3.2 * len(sections), 2.8), constrained_layout=True)
-    for axis, section in zip(np.atleast_1d(axes), sections, strict=True):
-        mine = [r for r in rows if r["section"] == section]
-        axis.loglog([r["size"] for r in mine], [r["seconds"] for r in mine], "o-", color="#1f5fa8", markersize=3)
-        axis.set_xlabel(section)
-        axis.set_ylabel("seconds a step")
-        axis.grid(True, which="both", alpha=0.25)
-    figure.savefig(file)
+    figure, axes = plt.subplots(-(-len(sections) // 3), 3, figsize=(8.5, 5), constrained_layout=True, squeeze=False)
+    for axis in axes.ravel()[len(sections) :]:
+        axis.remove()
+    for axis, section in zip(axes.ravel(), sections, strict=False):
+        size, seconds = zip(*((r["size"], r["seconds"]) for r in rows if r["section"] == section), strict=True)
+        axis.loglog(size, [seconds[-1] * s / size[-1] for s in size], "--", color="#999999", linewidth=1)
+        axis.loglog(size, seconds, "o-", color="#1f5fa8", markersize=3)
+        axis.set_xlabel(LABELS[section])
+        axis.yaxis.set_minor_formatter(NullFormatter())
+        axis.xaxis.set_minor_locator(NullLocator())
+        if size[-1] < 2_000:
+            axis.set_xticks(size, [str(s) for s in size])
+        axis.grid(True, alpha=0.25)
+    figure.supylabel("seconds of a training step", fontsize=9)
+    figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)
 
 
 def main() -> None:
