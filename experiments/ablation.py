@@ -14,6 +14,8 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+from cells import cell_file, markdown, percent
+
 import gcaps
 from gcaps.config import Config
 from gcaps.evaluation import Result, evaluate, stratified_folds
@@ -33,11 +35,8 @@ CELLS: dict[str, dict[str, object]] = {
     },
     **{f"readout {name}": {"readout": name} for name in ("mean", "sum", "max_sort")},
 }
-"""Moments of size 2, the adjacency filter and the covariance readout are the default."""
-
-
-def cell_file(folder: Path, data: str, cell: str) -> Path:
-    return folder / data / f"{cell.replace(', ', '-').replace(' ', '-')}.json"
+DEFAULT = "capsule moments, size 2"
+"""With the adjacency filter and the covariance readout."""
 
 
 def run(data: str, folder: Path, jobs: int | None) -> None:
@@ -62,19 +61,16 @@ def run(data: str, folder: Path, jobs: int | None) -> None:
 
 
 def table(data: list[str], folder: Path) -> str:
-    lines = ["| one change | " + " | ".join(data) + " |", "|---|" + "---|" * len(data)]
+    rows = []
     for cell in CELLS:
-        row = []
+        numbers = []
         for name in data:
             file = cell_file(folder, name, cell)
-            if not file.exists():
-                row.append("")
-                continue
-            honest = Result.read(file).protocols["honest"]
-            row.append(f"{100 * honest.mean:.1f} ± {100 * honest.std:.1f}")
-        mark = " (default)" if cell == "capsule moments, size 2" else ""
-        lines.append(f"| {cell}{mark} | " + " | ".join(row) + " |")
-    return "\n".join(lines)
+            honest = Result.read(file).protocols["honest"] if file.exists() else None
+            folds = RUNS[name][0]
+            numbers.append("–" if honest is None else percent(honest.mean, honest.std if folds > 1 else None))
+        rows.append([f"{cell} (default)" if cell == DEFAULT else cell, *numbers])
+    return markdown(["one change", *data], rows)
 
 
 def main() -> None:

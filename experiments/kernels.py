@@ -12,9 +12,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import gcaps
-from gcaps.evaluation import Result, evaluate
-from gcaps.evaluation.published import published
+from cells import cell_file, markdown, percent, printed, run_cell
+
+from gcaps.evaluation import Result
 
 DATA = ("PTC", "ENZYMES", "PROTEINS", "DD", "NCI1", "NCI109")
 METHODS = ("sp", "wl", "gk", "wloa", "rw", "dgk", "mlg")
@@ -23,40 +23,15 @@ FEWER: dict[str, dict[str, tuple[float, ...]]] = {"mlg": {"levels": (2,), "eta":
 """Smaller grids for large sets: these kernels are fitted anew on every fold."""
 
 
-def cell_file(folder: Path, data: str, method: str) -> Path:
-    return folder / data / f"{method}.json"
-
-
 def run(data: str, method: str, folder: Path, jobs: int | None) -> None:
-    file = cell_file(folder, data, method)
-    if file.exists():
-        return
     grid = FEWER.get(method, {}) if data in LARGE else {}
     options = "".join(f" --{name} {','.join(map(str, values))}" for name, values in grid.items())
-    command = f"gcaps evaluate {data} --method {method}{options}"
-    result = evaluate(gcaps.load(data), method, config=grid, jobs=jobs, command=command)
-    result.save(file)
-    honest, seconds = result.protocols["honest"], sum(fold.seconds for fold in result.folds)
-    print(f"{data}  {method}: {honest.mean:.1%} ± {honest.std:.1%} in {seconds:,.0f} s", flush=True)
-
-
-def percent(mean: float | None, std: float | None) -> str:
-    if mean is None:
-        return "–"
-    return f"{100 * mean:.1f}" if std is None else f"{100 * mean:.1f} ± {100 * std:.1f}"
-
-
-def printed(data: str, method: str) -> str:
-    """What the paper has in a cell."""
-    for row in published(data):
-        if row.source == "paper" and row.method == method.upper():
-            return row.status or percent(row.mean, row.std)
-    return "–"
+    run_cell(cell_file(folder, data, method), data, method, options, dict(grid), None, jobs)
 
 
 def table(data: list[str], methods: list[str], folder: Path) -> str:
     """A row for each kernel, in each cell ours and in brackets the paper's."""
-    lines = ["| | " + " | ".join(data) + " |", "|---" * (len(data) + 1) + "|"]
+    rows = []
     for method in methods:
         cells = []
         for name in data:
@@ -65,9 +40,9 @@ def table(data: list[str], methods: list[str], folder: Path) -> str:
             if file.exists():
                 found = Result.read(file).protocols["honest"]
                 ours = f"**{percent(found.mean, found.std)}**"
-            cells.append(f"{ours} ({printed(name, method)})")
-        lines.append(f"| `{method}` | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+            cells.append(f"{ours} ({printed(name, method.upper())})")
+        rows.append([f"`{method}`", *cells])
+    return markdown(["", *data], rows)
 
 
 def main() -> None:

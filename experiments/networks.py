@@ -14,9 +14,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import gcaps
-from gcaps.evaluation import Result, evaluate
-from gcaps.evaluation.published import published
+from cells import cell_file, markdown, percent, printed, run_cell
+
+from gcaps.evaluation import Result
 
 DATA = ("PTC", "ENZYMES", "IMDB-BINARY", "PROTEINS", "NCI1")
 METHODS = ("set", "dcnn", "gin", "dgcnn", "pscn", "ecc")
@@ -24,55 +24,24 @@ FAIR = {"gin": "GIN", "dgcnn": "DGCNN", "ecc": "ECC", "set": "structure-blind-ba
 """Our name and the fair comparison's."""
 
 
-def cell_file(folder: Path, data: str, method: str) -> Path:
-    return folder / data / f"{method}.json"
-
-
 def run(data: str, method: str, splits: Path | None, folder: Path, jobs: int | None) -> None:
-    file = cell_file(folder, data, method)
-    if file.exists():
-        return
     options = "" if splits is None else f" --splits {splits} --selection validation"
-    result = evaluate(
-        gcaps.load(data),
-        method,
-        splits=splits,
-        config={} if splits is None else {"selection": "validation"},
-        jobs=jobs,
-        command=f"gcaps evaluate {data} --method {method}{options}",
-    )
-    result.save(file)
-    honest, seconds = result.protocols["honest"], sum(fold.seconds for fold in result.folds)
-    print(f"{data}  {method}: {honest.mean:.1%} ± {honest.std:.1%} in {seconds:,.0f} s", flush=True)
-
-
-def percent(mean: float | None, std: float | None) -> str:
-    if mean is None:
-        return "–"
-    return f"{100 * mean:.1f}" if std is None else f"{100 * mean:.1f} ± {100 * std:.1f}"
-
-
-def printed(data: str, method: str, source: str) -> str:
-    """What was published for a cell."""
-    name = FAIR.get(method, "") if source == "fair" else method.upper()
-    for row in published(data):
-        if row.source == source and row.method == name:
-            return row.status or percent(row.mean, row.std)
-    return "–"
+    config = {} if splits is None else {"selection": "validation"}
+    run_cell(cell_file(folder, data, method), data, method, options, config, splits, jobs)
 
 
 def table(data: list[str], methods: list[str], folder: Path, source: str) -> str:
     rules = ("honest", "gin", "best") if source == "paper" else ("honest",)
-    head = ["data set", "method", *(f"`{rule}`" for rule in rules), "published"]
-    lines = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
+    rows = []
     for name in data:
         for method in methods:
             file = cell_file(folder, name, method)
             if file.exists():
                 found = Result.read(file).protocols
                 numbers = [percent(found[rule].mean, found[rule].std) for rule in rules]
-                lines.append("| " + " | ".join([name, method, *numbers, printed(name, method, source)]) + " |")
-    return "\n".join(lines)
+                theirs = FAIR.get(method, "") if source == "fair" else method.upper()
+                rows.append([name, method, *numbers, printed(name, theirs, source)])
+    return markdown(["data set", "method", *(f"`{rule}`" for rule in rules), "published"], rows)
 
 
 def main() -> None:

@@ -10,12 +10,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from cells import markdown, percent
+
 from gcaps.evaluation import Result
 from gcaps.evaluation.published import published
-
-
-def percent(mean: float, std: float | None) -> str:
-    return f"{100 * mean:.1f}" if std is None else f"{100 * mean:.1f} ± {100 * std:.1f}"
 
 
 def row(result: Result) -> list[str]:
@@ -34,10 +32,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     results = [Result.read(file) for file in sorted(parser.parse_args().folder.glob("*.json"))]
     head = ["data set", "honest", "`gin` rule", "`best` rule", "paper's GCAPS-CNN", "paper's best kernel", "best fair"]
-    print("| " + " | ".join(head) + " |")
-    print("|---" * len(head) + "|")
-    for result in results:
-        print("| " + " | ".join(row(result)) + " |")
+    print(markdown(head, [row(result) for result in results]))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,53 @@
+"""What the experiments share: cells (data set, method) as result files, and numbers as they stand in tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import gcaps
+from gcaps.evaluation import Fold, evaluate
+from gcaps.evaluation.published import published
+
+
+def cell_file(folder: Path, data: str, cell: str) -> Path:
+    return folder / data / f"{cell.replace(', ', '-').replace(' ', '-')}.json"
+
+
+def run_cell(
+    file: Path,
+    data: str,
+    method: str,
+    options: str,
+    config: dict[str, Any],
+    splits: str | Path | Sequence[Fold] | None,
+    jobs: int | None,
+) -> None:
+    """Evaluate a method and record it, unless that was done before."""
+    if file.exists():
+        return
+    command = f"gcaps evaluate {data} --method {method}{options}"
+    result = evaluate(gcaps.load(data), method, splits=splits, config=config, jobs=jobs, command=command)
+    result.save(file)
+    honest, seconds = result.protocols["honest"], sum(fold.seconds for fold in result.folds)
+    print(f"{data}  {method}: {percent(honest.mean, honest.std)} in {seconds:,.0f} s", flush=True)
+
+
+def percent(mean: float | None, std: float | None) -> str:
+    if mean is None:
+        return "–"
+    return f"{100 * mean:.1f}" if std is None else f"{100 * mean:.1f} ± {100 * std:.1f}"
+
+
+def printed(data: str, method: str, source: str = "paper") -> str:
+    """What a source has in a cell, under the name that it gives to the method."""
+    for row in published(data):
+        if row.source == source and row.method == method:
+            return row.status or percent(row.mean, row.std)
+    return "–"
+
+
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
