@@ -113,3 +113,9 @@ def test_a_single_class_is_always_predicted() -> None:
     machine = fit_svm(np.eye(4), np.full(4, 7), 1.0)
     np.testing.assert_array_equal(machine.predict(np.ones((3, 4))), 7)
     np.testing.assert_array_equal(class_scores(machine, np.ones((3, 4)), 8).argmax(axis=1), 7)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_is_refused(value: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        fit_svm(np.full((4, 4), value), np.array([0, 0, 1, 1]), 1.0)

@@ -56,7 +56,7 @@ def solve(K: Array, sign: Array, C: float, tolerance: float, most: int, beta: Ar
             kept[k] = (grows and slope[k] < low) or (shrinks and slope[k] > least)
         if kept.sum() < 0.8 * len(active):
             active = active[kept]
-            part = _cut(K, active)
+            part = cut(K, active, active)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "contract"})
@@ -120,13 +120,13 @@ def _slopes(K: Array, sign: Array, beta: Array, known: Array, g: Array) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _cut(K: Array, chosen: Array) -> Array:
-    """Rows and columns of the chosen."""
-    out = np.empty((len(chosen), len(chosen)), K.dtype)
-    for a in range(len(chosen)):
-        row, to = K[chosen[a]], out[a]
-        for b in range(len(chosen)):
-            to[b] = row[chosen[b]]
+def cut(K: Array, rows: Array, columns: Array) -> Array:
+    """The rows and columns of a matrix."""
+    out = np.empty((len(rows), len(columns)), K.dtype)
+    for a in range(len(rows)):
+        row, to = K[rows[a]], out[a]
+        for b in range(len(columns)):
+            to[b] = row[columns[b]]
     return out
 
 

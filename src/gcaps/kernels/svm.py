@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 from sklearn.model_selection import StratifiedKFold
 
 from gcaps.data.arrays import Array, Floats, Ints
-from gcaps.kernels.smo import intercept, solve
+from gcaps.kernels.smo import cut, intercept, solve
 
 TOLERANCE = 1e-3
 """How far the conditions of optimality may be violated: LIBSVM's default."""
@@ -58,10 +58,12 @@ class SVM:
 
 def svm_path(K: Floats, y: Array, C: Iterable[float]) -> Iterator[SVM]:
     """The machines of ascending penalties on a Gram matrix [n, n]; each begins at the solution of the one before."""
+    if not np.isfinite(K).all():
+        raise ValueError("a Gram matrix must be finite")
     classes = np.unique(y)
     pairs = list(combinations(range(len(classes)), 2))
     members = [np.flatnonzero((y == classes[a]) | (y == classes[b])) for a, b in pairs]
-    grams = [np.asarray(K if len(own) == len(y) else _cut(K, own, own), np.float32, order="C") for own in members]
+    grams = [np.asarray(K if len(own) == len(y) else cut(K, own, own), np.float32, order="C") for own in members]
     signs = [np.where(y[own] == classes[b], 1.0, -1.0) for own, (_, b) in zip(members, pairs, strict=True)]
     states = [(np.zeros(len(sign)), -sign) for sign in signs]
     for penalty in C:
@@ -101,18 +103,13 @@ def choose(grams: Iterable[Floats], y: Array, C: Sequence[float], splits: Sequen
         K = gram.astype(np.float32)  # what the solver takes, and half as much to cut
         accuracy = np.zeros((len(splits), len(C)))
         for s, (learn, check) in enumerate(splits):
-            inside, across = _cut(K, learn, learn), _cut(K, check, learn)
+            inside, across = cut(K, learn, learn), cut(K, check, learn)
             for c, machine in enumerate(svm_path(inside, y[learn], sorted(C))):
                 accuracy[s, c] = np.mean(machine.predict(across) == y[check])
         mean = accuracy.mean(axis=0)
         if mean.max() > best.accuracy:
             best = Choice(number, sorted(C)[int(mean.argmax())], float(mean.max()))
     return best
-
-
-def _cut(K: Array, rows: Ints, columns: Ints) -> Array:
-    """The rows and columns of a matrix: whole rows first, which is how they lie in memory."""
-    return K[rows].take(columns, axis=1)
 
 
 def inner_splits(y: Array, folds: int, seed: int) -> list[tuple[Ints, Ints]]:

@@ -115,13 +115,14 @@ def opened(
 
 
 def _made(size: int) -> str:
-    """A new file of ``size`` zeros; an empty name where there is no room for it."""
-    handle, name = tempfile.mkstemp(prefix="gcaps-", dir=SHARED)
+    """A new file of ``size`` zeros; an empty name where it cannot be made."""
     try:
-        os.posix_fallocate(handle, 0, size)
+        with tempfile.NamedTemporaryFile(prefix="gcaps-", dir=SHARED, delete=False) as file:
+            try:
+                os.posix_fallocate(file.fileno(), 0, size)
+            except OSError:
+                Path(file.name).unlink()
+                return ""
+            return file.name
     except OSError:
-        Path(name).unlink()
-        name = ""
-    finally:
-        os.close(handle)
-    return name
+        return ""
