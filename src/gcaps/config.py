@@ -93,6 +93,9 @@ class NetworkConfig(Section):
     reduce: Literal["mean", "sum"] = Field("mean", description="covariance readout by means or by sums")
     root: bool = Field(True, description="signed square root of the covariance")
     count: bool = Field(True, description="log of the node count beside the graph vector")
+    inputs: bool = Field(
+        False, description="mean of the node features (the sum with readout or reduce = sum) beside the graph vector"
+    )
     fc: int = Field(64, ge=1, le=65536, description="width of the two fully connected layers")
     dropout: float = Field(0.5, ge=0, lt=1, description="dropout before each fully connected layer")
 
@@ -105,7 +108,13 @@ class TrainingConfig(Section):
     lr: float = Field(0.005, gt=0, description="Adam's initial learning rate")
     decay: float = Field(0.1, gt=0, le=1, description="factor on the learning rate at each decay step")
     decay_every: int = Field(40, ge=1, description="epochs between two decay steps")
+    schedule: Literal["step", "cosine"] = Field(
+        "step", description="how the rate falls: by decay, or along half a cosine that would be 0 after the last epoch"
+    )
     weight_decay: float = Field(1e-4, ge=0, description="L2 regularisation")
+    averaging: float = Field(
+        0.0, ge=0, lt=1, description="the running average of weights predicts, with this share of the old in each step"
+    )
     selection: Literal["last", "validation"] = Field(
         "last", description="which epoch counts: the last of a fixed schedule, or the best on an inner validation split"
     )
@@ -114,6 +123,7 @@ class TrainingConfig(Section):
         None, ge=1, description="with validation: stop after so many epochs without a better one"
     )
     refit: bool = Field(False, description="with validation: train anew on all training graphs for the chosen epochs")
+    members: int = Field(1, ge=1, le=64, description="networks trained side by side whose probabilities are averaged")
     threads: int = Field(1, ge=1, description="CPU threads of one training; the result belongs to this number")
 
     @model_validator(mode="after")

@@ -28,7 +28,16 @@ def interrupted(graphs, config, folder, after):
         fit(graphs, np.arange(len(graphs)), config, 1, on_epoch=stop, snapshot=folder)
 
 
-@pytest.mark.parametrize("extra", [{}, {"selection": "validation"}, {"selection": "validation", "refit": True}])
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {},
+        {"selection": "validation"},
+        {"selection": "validation", "refit": True},
+        {"averaging": 0.9, "schedule": "cosine", "members": 2},
+        {"averaging": 0.9, "selection": "validation"},
+    ],
+)
 def test_a_stopped_training_goes_on_to_the_same_weights(graphs, tmp_path, monkeypatch, extra):
     monkeypatch.setattr(Snapshot, "due", lambda self: True)
     config, folder = Config(**SMALL, **extra), tmp_path / "kept"

@@ -60,6 +60,10 @@ class GCAPS(Network):
             self.convs.append(conv)
             width = conv.width
         self.readout, length = make_readout(config.layers * width, config)
+        self.inputs: MeanPool | None = None
+        if config.inputs:
+            self.inputs = MeanPool(config.readout == "sum" or config.reduce == "sum")
+            length += in_channels
         self.head = Head(
             BatchNorm(length),
             Dropout(config.dropout),
@@ -76,7 +80,9 @@ class GCAPS(Network):
     def embed(self, batch: Batch) -> Tensor:
         """[B, ·] the permutation-invariant graph vectors [μ, C] before the fully connected layers."""
         embedding: Tensor = self.readout(self.node_capsules(batch), batch.index, batch.ptr)
-        return embedding
+        if self.inputs is None:
+            return embedding
+        return torch.cat([embedding, self.inputs(batch.x, batch.index, batch.ptr)], dim=1)
 
     def node_capsules(self, batch: Batch) -> Tensor:
         """Z [n, D]: the flattened outputs of all capsule layers side by side."""

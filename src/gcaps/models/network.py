@@ -21,6 +21,8 @@ class Network(nn.Module):
     """
 
     head: nn.Module
+    members: int = 1
+    """How many networks predict together."""
     prepared_by: tuple[str, ...] = ()
     """The settings that :meth:`prepare` depends on."""
 
@@ -46,6 +48,12 @@ class Network(nn.Module):
         """[B, C] logits."""
         logits: Tensor = self.head(self.embed(batch))
         return logits
+
+    def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The sum of the graphs' cross-entropies, what training makes small, and the logits [B, C]."""
+        assert batch.y is not None
+        logits: Tensor = self(batch)
+        return nn.functional.cross_entropy(logits, batch.y, reduction="sum"), logits
 
 
 class InputLinear(nn.Module):

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 from gcaps.batching.batch import Extras
 from gcaps.data.graphset import GraphSet
 from gcaps.models.config import AnyConfig
+from gcaps.models.ensemble import Ensemble
 from gcaps.models.network import Network
 
 NETWORKS = {
@@ -39,8 +40,8 @@ def build_network(config: AnyConfig, in_channels: int, graphs: GraphSet) -> Netw
 def restore_network(config: AnyConfig, in_channels: int, num_classes: int, measured: dict[str, Any]) -> Network:
     """The network as it was built, with weights of its own."""
     kind: Any = network_class(config)
-    network: Network = kind(in_channels, num_classes, config, **measured)
-    return network
+    networks: list[Network] = [kind(in_channels, num_classes, config, **measured) for _ in range(config.members)]
+    return networks[0] if len(networks) == 1 else Ensemble(networks)
 
 
 _known: WeakKeyDictionary[GraphSet, dict[tuple[Any, ...], Extras | None]] = WeakKeyDictionary()

@@ -116,6 +116,7 @@ class _Run:
             train(self._training, self._after_epoch)
         if self._snapshot is not None:
             self._snapshot.remove()
+        self._training.settle()
         self._restore_best()
         self._validation = self._watch = None
 
@@ -142,21 +143,27 @@ class _Run:
     def _after_epoch(self, epoch: Epoch) -> bool:
         self.curves.loss.append(epoch.loss)
         self.curves.accuracy.append(epoch.accuracy)
-        if self._watch is not None:
-            self.curves.watched.append(self._watch.accuracy_and_loss(self.network)[0])
-        stop = False
-        if self._validation is not None:
-            accuracy, loss = self._validation.accuracy_and_loss(self.network)
-            self.curves.validation.append(accuracy)
-            if (accuracy, -loss) > self._best:
-                self._best, self.best_epoch = (accuracy, -loss), epoch.number
-                self._best_state = copy.deepcopy(self.network.state_dict())
-            stop = self.config.patience is not None and epoch.number - self.best_epoch >= self.config.patience
+        if self._watch is not None or self._validation is not None:
+            with self._training.predicting():
+                self._look(epoch.number)
+        patience = self.config.patience
+        stop = patience is not None and epoch.number - self.best_epoch >= patience
         if self._snapshot is not None and not stop and self._snapshot.due():
             self._snapshot.save(self._training, self._keep())
         if self.on_epoch is not None:
             self.on_epoch(epoch)
         return stop
+
+    def _look(self, epoch: int) -> None:
+        """How the network does on the graphs that are held back or watched."""
+        if self._watch is not None:
+            self.curves.watched.append(self._watch.accuracy_and_loss(self.network)[0])
+        if self._validation is not None:
+            accuracy, loss = self._validation.accuracy_and_loss(self.network)
+            self.curves.validation.append(accuracy)
+            if (accuracy, -loss) > self._best:
+                self._best, self.best_epoch = (accuracy, -loss), epoch
+                self._best_state = copy.deepcopy(self.network.state_dict())
 
     def fitted(self) -> Fitted:
         fingerprint = self.graphs.fingerprint(self.training)

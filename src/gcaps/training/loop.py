@@ -1,10 +1,11 @@
-"""The training loop: Adam with step decay over shuffled batches, in one process or in several that share each batch."""
+"""The training loop: Adam with a falling rate over shuffled batches, in one process or in several that share them."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,9 @@ from gcaps.batching import Batch, BatchSource, ahead, shuffled, within_budget
 from gcaps.config import TrainingConfig
 from gcaps.data.arrays import Array, Ints
 from gcaps.errors import ConfigError
+from gcaps.models.network import Network
 from gcaps.nn.distributed import Share, sharing, sum_over_processes, training_together
+from gcaps.training.averaging import WeightAverage
 from gcaps.training.optimizer import FlatAdam
 
 NODE_BUDGET = 20_000
@@ -68,10 +71,11 @@ class TrainingRun:
     """
 
     def __init__(
-        self, network: nn.Module, source: BatchSource, indices: Array, config: TrainingConfig, seed: int
+        self, network: Network, source: BatchSource, indices: Array, config: TrainingConfig, seed: int
     ) -> None:
         self.network, self.source, self.indices, self.config = network, source, indices, config
         self.optimizer = FlatAdam(network, config.lr, config.weight_decay)
+        self.average = WeightAverage(network, self.optimizer.flat, config.averaging) if config.averaging else None
         self.rng = np.random.default_rng(seed)
         self.number = 0
         """Epochs done."""
@@ -82,7 +86,7 @@ class TrainingRun:
         """One pass over the training graphs."""
         began = time.perf_counter()
         self.number += 1
-        self.optimizer.lr = self.config.lr * self.config.decay ** ((self.number - 1) // self.config.decay_every)
+        self.optimizer.lr = rate(self.config, self.number)
         self.network.train()
         sums = np.zeros(2)
         shares = map(_own_share, shuffled(self.indices, self.config.batch_size, self.rng))
@@ -93,6 +97,15 @@ class TrainingRun:
         loss, right = sum_over_processes(sums) / len(self.indices)
         return Epoch(self.number, float(loss), float(right), len(self.indices) / (time.perf_counter() - began))
 
+    def predicting(self) -> AbstractContextManager[None]:
+        """Inside, the network has the weights that are to predict."""
+        return nullcontext() if self.average is None else self.average.in_place()
+
+    def settle(self) -> None:
+        """Training is over: the network keeps the weights that are to predict."""
+        if self.average is not None:
+            self.average.settle()
+
     def _take(self, part: tuple[Ints, Share]) -> tuple[Batch, Share]:
         chosen, share = part
         return self.source.take(chosen), share
@@ -100,12 +113,20 @@ class TrainingRun:
     def _step(self, batch: Batch, graphs: int) -> tuple[float, int]:
         """One step of the optimiser; the sum of the losses, and how many graphs were classified rightly."""
         assert batch.y is not None
-        logits = self.network(batch)
-        loss = nn.functional.cross_entropy(logits, batch.y, reduction="sum")
+        loss, logits = self.network.loss(batch)
         self.optimizer.zero_grad()
         (loss / graphs).backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
-        return loss.item(), int((logits.detach().argmax(1) == batch.y).sum())
+        if self.average is not None:
+            self.average.update()
+        return loss.item() / self.network.members, int((logits.detach().argmax(1) == batch.y).sum())
+
+
+def rate(config: TrainingConfig, number: int) -> float:
+    """The learning rate in epoch ``number``, counted from 1."""
+    if config.schedule == "cosine":
+        return config.lr * (1 + math.cos(math.pi * (number - 1) / config.epochs)) / 2
+    return config.lr * config.decay ** ((number - 1) // config.decay_every)
 
 
 def _own_share(chosen: Ints) -> tuple[Ints, Share]:

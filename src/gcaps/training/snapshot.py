@@ -52,6 +52,8 @@ class Snapshot:
             return
         tensors = {f"network.{key}": value for key, value in run.network.state_dict().items()}
         tensors |= {f"optimizer.{key}": value for key, value in run.optimizer.state().items()}
+        if run.average is not None:
+            tensors |= {f"average.{key}": value for key, value in run.average.state().items()}
         tensors |= {f"kept.{key}": value for key, value in kept.tensors.items()}
         tensors["generator"] = torch.get_rng_state()
         page = {
@@ -72,9 +74,11 @@ class Snapshot:
             if page["identity"] != self.identity:
                 return None
             tensors = load_file(self.folder / TENSORS)
-            found = {part: _of(part, tensors) for part in ("network", "optimizer", "kept")}
+            found = {part: _of(part, tensors) for part in ("network", "optimizer", "average", "kept")}
             run.network.load_state_dict(found["network"])
             run.optimizer.restore(found["optimizer"])
+            if run.average is not None:
+                run.average.restore(found["average"])
             run.rng.bit_generator.state = page["order"]
             torch.set_rng_state(tensors["generator"])
             run.number = int(page["number"])

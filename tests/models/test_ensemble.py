@@ -1,0 +1,74 @@
+import numpy as np
+import pytest
+import torch
+
+import gcaps
+from gcaps import persistence
+from gcaps.config import Config
+from gcaps.models.config import GINConfig
+from gcaps.models.ensemble import Ensemble, together
+from gcaps.models.registry import build_network
+from gcaps.testing import hostile_graphs
+from gcaps.training import fit
+from tests.conftest import whole_batch
+
+SMALL = {"hidden": 4, "layers": 2, "epochs": 3}
+
+
+def batch_of(graphs, dtype=torch.float32):
+    x = np.random.default_rng(0).standard_normal((graphs.num_nodes, 3))
+    return whole_batch(graphs, x, dtype)
+
+
+def test_probabilities_are_the_mean_of_the_members():
+    graphs = hostile_graphs(12, seed=1)
+    network, batch = build_network(Config(**SMALL, members=3), 3, graphs).eval(), batch_of(graphs)
+    assert isinstance(network, Ensemble)
+    expected = torch.stack([torch.softmax(member(batch), 1) for member in network.networks]).mean(0)
+    torch.testing.assert_close(torch.softmax(network(batch), 1), expected)
+    torch.testing.assert_close(network(batch).exp(), expected)
+    torch.testing.assert_close(together([torch.tensor([[900.0, 0.0]])] * 2).exp(), torch.tensor([[1.0, 0.0]]))
+    assert network.embed(batch).shape[1] == 3 * network.networks[0].embed(batch).shape[1]
+
+
+def test_each_member_learns_from_its_own_loss():
+    graphs = hostile_graphs(12, seed=1)
+    network = build_network(Config(**SMALL, members=2, dropout=0.0), 3, graphs).double()
+    batch = batch_of(graphs, torch.float64)
+    loss, logits = network.loss(batch)
+    loss.backward()
+    found = [parameter.grad.clone() for parameter in network.parameters()]
+    network.zero_grad()
+    alone = [member.loss(batch) for member in network.networks]
+    for one, _ in alone:
+        one.backward()
+    for gradient, parameter in zip(found, network.parameters(), strict=True):
+        torch.testing.assert_close(gradient, parameter.grad)
+    torch.testing.assert_close(loss, alone[0][0] + alone[1][0])
+    torch.testing.assert_close(logits, together([one for _, one in alone]))
+
+
+@pytest.mark.parametrize("kind", [Config, GINConfig])
+def test_an_ensemble_is_trained_saved_and_loaded(tmp_path, kind):
+    graphs = gcaps.load("MUTAG").subset(np.arange(40))
+    model, curves, _ = fit(graphs, np.arange(40), kind(**SMALL, members=2), 0)
+    first, second = (dict(member.named_parameters()) for member in model.network.networks)
+    weights = [key for key in first if key.endswith("weight") and first[key].dim() > 1]
+    assert weights
+    assert not any(torch.equal(first[key], second[key]) for key in weights)
+    alone = fit(graphs, np.arange(40), kind(**SMALL), 0)[1].loss
+    assert curves.loss[0] < 1.5 * alone[0], "the mean of the members' losses, not their sum"
+    persistence.save(model, tmp_path / "model")
+    loaded = persistence.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(graphs), model.predict_proba(graphs))
+
+
+@pytest.mark.parametrize(("readout", "total"), [("mean", False), ("sum", True), ("covariance", False)])
+def test_inputs_stand_beside_the_graph_vector(readout, total):
+    graphs = hostile_graphs(12, seed=2)
+    x = np.random.default_rng(0).standard_normal((graphs.num_nodes, 3))
+    network = build_network(Config(**SMALL, inputs=True, readout=readout), 3, graphs).eval()
+    found = network.embed(whole_batch(graphs, x, torch.float32))[:, -3:].detach().numpy()
+    for g in range(len(graphs)):
+        rows = x[graphs.node_ptr[g] : graphs.node_ptr[g + 1]]
+        np.testing.assert_allclose(found[g], rows.sum(0) if total else rows.mean(0), rtol=1e-5, atol=1e-5)
