@@ -1,0 +1,93 @@
+"""Settings of GCAPS-CNN tried on inner validation: no test graph of the first fold is ever looked at.
+
+    python experiments/tuning.py [--data ENZYMES PROTEINS ...] [--settings NAME ...] [--to results/tuning] [--jobs 2]
+
+The graphs of a set that the first of ten stratified folds (seed 0) trains on are divided into five folds again; PARTS
+says how many of them are tried on each set. Settings stand in experiments/tuning.toml. Every cell is a result file whose
+"test" graphs are inner validation graphs; cells that are there already are not run again.
+`--table` prints the table of what is there, in Markdown, and runs nothing: accuracy after the last epoch and, in
+brackets, at the best epoch in common and its number.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from cells import cell_file, markdown
+
+import gcaps
+from gcaps.data.graphset import GraphSet
+from gcaps.evaluation import Fold, Result, evaluate, stratified_folds
+
+PARTS = {
+    "PTC": 5,
+    "ENZYMES": 5,
+    "PROTEINS": 5,
+    "IMDB-BINARY": 5,
+    "IMDB-MULTI": 5,
+    "NCI1": 1,
+    "NCI109": 1,
+    "DD": 2,
+    "COLLAB": 1,
+    "REDDIT-BINARY": 1,
+    "REDDIT-MULTI-5K": 1,
+}
+"""How many of five inner folds are tried."""
+SETTINGS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+def inner_folds(graphs: GraphSet, count: int) -> list[Fold]:
+    """The first ``count`` of five folds of the graphs that the first of ten folds trains on."""
+    train = stratified_folds(graphs.targets, 10, seed=0)[0].train
+    return [Fold(train[f.train], train[f.test]) for f in stratified_folds(graphs.targets[train], 5, seed=1)[:count]]
+
+
+def run(data: str, names: list[str], folder: Path, jobs: int | None) -> None:
+    graphs = gcaps.load(data)
+    folds = inner_folds(graphs, PARTS[data])
+    for name in names:
+        file = cell_file(folder, data, name)
+        if file.exists():
+            continue
+        command = f"python experiments/tuning.py --data {data} --settings {name}"
+        result = evaluate(graphs, splits=folds, config=dict(SETTINGS[name]), jobs=jobs, command=command)
+        about = f"the first {len(folds)} of 5 stratified folds, seed 1, of what the first of 10, seed 0, trains on"
+        replace(result, splits=about).save(file)
+        print(f"{data}  {name}: {cell(result)} in {sum(fold.seconds for fold in result.folds):,.0f} s", flush=True)
+
+
+def cell(result: Result) -> str:
+    curve = np.mean([fold.test_accuracy for fold in result.folds], axis=0)
+    return f"{100 * curve[-1]:.1f} ({100 * curve.max():.1f} at {curve.argmax() + 1})"
+
+
+def table(data: list[str], names: list[str], folder: Path) -> str:
+    rows = []
+    for name in names:
+        files = [cell_file(folder, one, name) for one in data]
+        if any(file.exists() for file in files):
+            rows.append([name, *(cell(Result.read(file)) if file.exists() else "–" for file in files)])
+    return markdown(["settings", *data], rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", default=list(PARTS), choices=list(PARTS))
+    parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
+    parser.add_argument("--to", type=Path, default=Path("results/tuning"))
+    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args()
+    if not options.table:
+        for name in options.data:
+            run(name, options.settings, options.to, options.jobs)
+    print(table(options.data, options.settings, options.to))
+
+
+if __name__ == "__main__":
+    main()
