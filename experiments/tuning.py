@@ -3,8 +3,8 @@
     python experiments/tuning.py [--data ENZYMES PROTEINS ...] [--settings NAME ...] [--to results/tuning] [--jobs 2]
 
 The graphs of a set that the first of ten stratified folds (seed 0) trains on are divided into five folds again; PARTS
-says how many of them are tried on each set. Settings stand in experiments/tuning.toml. Every cell is a result file whose
-"test" graphs are inner validation graphs; cells that are there already are not run again.
+says how many of them are tried on each set. Settings stand in experiments/tuning.toml. Every cell is a result file,
+its "test" graphs inner validation graphs; cells that are there already are not run again.
 `--table` prints the table of what is there, in Markdown, and runs nothing: accuracy after the last epoch and, in
 brackets, at the best epoch in common and its number.
 """
