@@ -9,7 +9,7 @@ import pytest
 from gcaps.data.graphset import GraphSet
 from gcaps.models.config import PSCNConfig
 from gcaps.models.field_kernels import adjacency_bits, assemble, canonical_order
-from gcaps.models.fields import ReceptiveFields, stable_colors
+from gcaps.models.fields import ReceptiveFields, stable_colors, walk_counts
 from gcaps.testing import hostile_graphs, permute_nodes
 
 K = 6
@@ -92,12 +92,29 @@ def test_stable_colors_tell_what_refinement_tells():
     assert colors[7] == colors[13], "color refinement does not tell two triangles from a hexagon"
 
 
-def test_nodes_of_a_graph_come_by_degree():
+def test_walks_are_counted_as_powers_of_the_adjacency_matrix_do(hostile):
+    found = walk_counts(hostile, 4)
+    for g in range(len(hostile)):
+        first, last = hostile.node_ptr[g : g + 2]
+        A = np.zeros((last - first, last - first), dtype=object)
+        for v in range(first, last):
+            for w in hostile.neighbors[hostile.edge_ptr[v] : hostile.edge_ptr[v + 1]]:
+                A[v - first, w] += 1
+        power = A.sum(axis=1)
+        for count in found:
+            power = A @ power
+            assert count[first:last].tolist() == [value % 2**64 for value in power]
+
+
+def test_nodes_of_a_graph_come_by_degree_label_and_walks():
     graphs = hostile_graphs(40, seed=2)
     roots = whole(graphs)[:, 0]
+    walks = walk_counts(graphs, 3)
     for first, last in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True):
-        assert (np.diff(graphs.degrees[roots[first:last]]) <= 0).all()
-        assert sorted(roots[first:last]) == list(range(first, last))
+        order = roots[first:last]
+        keys = [(-graphs.degrees[v], *graphs.node_labels[v], *(-int(count[v]) for count in walks)) for v in order]
+        assert keys == sorted(keys)
+        assert sorted(order) == list(range(first, last))
 
 
 def test_batches_count_nodes_within_them():

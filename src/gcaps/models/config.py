@@ -38,8 +38,8 @@ class DCNNConfig(PeerConfig):
 class PSCNConfig(PeerConfig):
     """PATCHY-SAN (Niepert, Ahmed and Kutzkov, 2016): k = 10, 16 and 8 channels, 128 dense units, dropout 0.5.
 
-    Changed: Adam in the place of RMSprop at the same rate 0.001; 50 epochs, where the paper picks their number for
-    each set.
+    Their number of epochs is picked for each set, here on an inner validation split. Changed: Adam in the place of
+    RMSprop at the same rate 0.001.
     """
 
     method: ClassVar[str] = "pscn"
@@ -51,6 +51,10 @@ class PSCNConfig(PeerConfig):
     channels: int = Field(16, ge=1, description="channels of the first convolution; the second has half as many")
     hidden: int = Field(128, ge=1, description="dense units")
     epochs: int = Field(50, ge=1, description="passes over the training graphs")
+    selection: Literal["last", "validation"] = Field(
+        "validation",
+        description="which epoch counts: the last of a fixed schedule, or the best on an inner validation split",
+    )
     lr: float = Field(0.001, gt=0, description="Adam's initial learning rate")
 
 

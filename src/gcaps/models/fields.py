@@ -26,7 +26,9 @@ class ReceptiveFields:
     def of(graphs: GraphSet, k: int) -> ReceptiveFields:
         """Fields of k nodes: breadth-first assembly, cut and ordered by distance, then by Weisfeiler-Lehman color.
 
-        A node's rank is its degree, the largest first, then its stable color, which begins as degree and node labels.
+        A node's rank is its degree, the largest first, then its labels, then how many walks of length 2, 3, … begin at
+        it, the most first, then its stable color, which begins as degree and node labels. Names of colors have no order
+        that means anything; walks bring nodes with like neighborhoods into like places.
         Nodes of a field that tie in distance and rank are brought into the order with the largest adjacency code.
         Nodes of a graph come by rank; those that tie, by the colors of their fields.
 
@@ -38,7 +40,8 @@ class ReceptiveFields:
 
         colors = stable_colors(graphs)
         graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
-        rank = _dense_ranks(graph, -graphs.degrees, colors)
+        labels = () if graphs.node_labels is None else graphs.node_labels.T
+        rank = _dense_ranks(graph, -graphs.degrees, *labels, *(~count for count in walk_counts(graphs)), colors)
         fields, distances = assemble(graphs.node_ptr, graphs.edge_ptr, graphs.neighbors, rank, k)
         break_ties(graphs.node_ptr, graphs.edge_ptr, graphs.neighbors, rank, fields, distances)
         content = np.zeros(len(fields), dtype=np.uint64)
@@ -53,6 +56,15 @@ class ReceptiveFields:
         fields = self.nodes[ranges(self.node_ptr[indices], sizes)].astype(np.int64)
         shift = np.repeat(pointer(sizes)[:-1], sizes)[:, None]
         return {"fields": torch.from_numpy(np.where(fields >= 0, fields + shift, -1))}
+
+
+def walk_counts(graphs: GraphSet, longest: int = 5) -> list[Names]:
+    """[N] for each length 2..longest: how many walks begin at a node, modulo 2⁶⁴."""
+    neighbors, count, found = neighbors_of_set(graphs), graphs.degrees.astype(np.uint64), []
+    for _ in range(longest - 1):
+        count = sums(count[neighbors], graphs.edge_ptr)
+        found.append(count)
+    return found
 
 
 def stable_colors(graphs: GraphSet) -> Names:
