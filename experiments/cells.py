@@ -23,12 +23,13 @@ def run_cell(
     config: dict[str, Any],
     splits: str | Path | Sequence[Fold] | None,
     jobs: int | None,
+    seed: int = 0,
 ) -> None:
     """Evaluate a method and record it, unless that was done before."""
     if file.exists():
         return
-    command = f"gcaps evaluate {data} --method {method}{options}"
-    result = evaluate(gcaps.load(data), method, splits=splits, config=config, jobs=jobs, command=command)
+    command = f"gcaps evaluate {data} --method {method}{options}" + (f" --seed {seed}" if seed else "")
+    result = evaluate(gcaps.load(data), method, splits=splits, seed=seed, config=config, jobs=jobs, command=command)
     result.save(file)
     honest, seconds = result.protocols["honest"], sum(fold.seconds for fold in result.folds)
     print(f"{data}  {method}: {percent(honest.mean, honest.std)} in {seconds:,.0f} s", flush=True)

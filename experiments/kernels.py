@@ -1,17 +1,19 @@
 """The kernels with an SVM: accuracy on ten folds, kernel and C chosen inside each, beside what was published.
 
-    python experiments/kernels.py [--data PTC ENZYMES ...] [--methods wl sp ...] [--to FOLDER]
+    python experiments/kernels.py [--data PTC ENZYMES ...] [--methods wl sp ...] [--seeds 0 1 ...] [--to FOLDER]
 
 Every cell (data set, method) is a result file; cells that are there already are not run again, so the script can be
-stopped at any time and started anew. Small sets and cheap kernels come first.
-`--table` prints the table of what is there, in Markdown, and runs nothing.
+stopped at any time and started anew. Small sets and cheap kernels come first. A seed divides a set into other folds.
+`--table` prints the table of what is there, in Markdown, and runs nothing: seed 0, and below it the means over several.
 """
 
 from __future__ import annotations
 
 import argparse
+from itertools import product
 from pathlib import Path
 
+import numpy as np
 from cells import cell_file, markdown, percent, printed, run_cell
 
 from gcaps.evaluation import Result
@@ -23,10 +25,14 @@ FEWER: dict[str, dict[str, tuple[float, ...]]] = {"mlg": {"levels": (2,), "eta":
 """Smaller grids for large sets: these kernels are fitted anew on every fold."""
 
 
-def run(data: str, method: str, folder: Path, jobs: int | None) -> None:
+def run(data: str, method: str, seed: int, folder: Path, jobs: int | None) -> None:
     grid = FEWER.get(method, {}) if data in LARGE else {}
     options = "".join(f" --{name} {','.join(map(str, values))}" for name, values in grid.items())
-    run_cell(cell_file(folder, data, method), data, method, options, dict(grid), None, jobs)
+    run_cell(seed_file(folder, data, method, seed), data, method, options, dict(grid), None, jobs, seed)
+
+
+def seed_file(folder: Path, data: str, method: str, seed: int) -> Path:
+    return cell_file(folder, data, f"{method}-seed{seed}" if seed else method)
 
 
 def table(data: list[str], methods: list[str], folder: Path) -> str:
@@ -45,10 +51,24 @@ def table(data: list[str], methods: list[str], folder: Path) -> str:
     return markdown(["", *data], rows)
 
 
+def over_seeds(data: list[str], methods: list[str], folder: Path) -> str:
+    """A line for each cell that was run with more than one seed: the mean, and the deviation between seeds."""
+    lines = []
+    for name, method in product(data, methods):
+        files = [cell_file(folder, name, method), *sorted((folder / name).glob(f"{method}-seed*.json"))]
+        if len(files) > 1 and files[0].exists():
+            means = [Result.read(file).protocols["honest"].mean for file in files]
+            lines.append(
+                f"{method} on {name}, {len(files)} seeds: {percent(float(np.mean(means)), float(np.std(means)))}"
+            )
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", default=list(DATA))
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--to", type=Path, default=Path("results/kernels"))
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--table", action="store_true")
@@ -56,8 +76,10 @@ def main() -> None:
     if not options.table:
         cells = [(name, method) for method in options.methods for name in options.data]
         for name, method in sorted(cells, key=lambda cell: (cell[0] in LARGE, options.methods.index(cell[1]))):
-            run(name, method, options.to, options.jobs)
+            for seed in options.seeds:
+                run(name, method, seed, options.to, options.jobs)
     print(table(options.data, options.methods, options.to))
+    print(over_seeds(options.data, options.methods, options.to))
 
 
 if __name__ == "__main__":
