@@ -112,7 +112,7 @@ def peers(graphs: GraphSet) -> dict[str, tuple[Any, Callable[[], Any], int, str]
             lambda: grakel.MultiscaleLaplacian(
                 L=0, heta=0.1, gamma=0.1, P=kinds, n_samples=2000, random_state=0, normalize=True
             ),
-            min(len(graphs), 100),
+            min(len(graphs), 40),
             "normalized: GraKeL leaves out the factor ½ in ½S⁻¹ + ½S'⁻¹, a constant at 0 levels, another γ above",
         ),
         "MLG, 2 levels": (
