@@ -125,3 +125,17 @@ def test_reproducible_gives_the_generator_back():
     outside = torch.rand(1)
     torch.manual_seed(1)
     assert torch.equal(torch.rand(1), outside)
+
+
+def test_patience_ends_the_search_and_not_the_refit(graphs):
+    config = SMALL.model_copy(
+        update={"selection": "validation", "refit": True, "patience": 2, "epochs": 12, "validation": 0.25}
+    )
+    for seed in range(20):
+        seen = []
+        _, curves, best = fit(graphs, np.arange(64), config, seed, on_epoch=lambda e, to=seen: to.append(e.number))
+        searched = len(curves.validation)
+        assert seen[searched:] == list(range(1, best + 1))
+        if best > 2:
+            return
+    pytest.fail("no search went on for longer than its patience")

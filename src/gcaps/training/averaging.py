@@ -1,4 +1,4 @@
-"""The running average of a network's weights, which predicts better than the weights of the last step alone."""
+"""The running average of a network's weights, to predict with in the place of the weights of the last step."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ class _Run:
         if self._watch is not None or self._validation is not None:
             with self._training.predicting():
                 self._look(epoch.number)
-        patience = self.config.patience
+        patience = None if self._validation is None else self.config.patience  # a refit has its number of epochs
         stop = patience is not None and epoch.number - self.best_epoch >= patience
         if self._snapshot is not None and not stop and self._snapshot.due():
             self._snapshot.save(self._training, self._keep())
