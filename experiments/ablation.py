@@ -10,11 +10,10 @@ run again, so the script can be stopped at any time and started anew.
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from cells import cell_file, markdown, percent
+from cells import arguments, cell_file, markdown, percent
 
 import gcaps
 from gcaps.config import Config
@@ -74,11 +73,8 @@ def table(data: list[str], folder: Path) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, "results/ablation")
     parser.add_argument("--data", nargs="+", default=list(RUNS), choices=list(RUNS))
-    parser.add_argument("--to", type=Path, default=Path("results/ablation"))
-    parser.add_argument("--jobs", type=int)
-    parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     if not options.table:
         for name in options.data:

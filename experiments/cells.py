@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,15 @@ from typing import Any
 import gcaps
 from gcaps.evaluation import Fold, evaluate
 from gcaps.evaluation.published import published
+
+
+def arguments(about: str | None, folder: str) -> argparse.ArgumentParser:
+    """What every experiment can be told: where its cells are, how many processes run, and to print its table only."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--to", type=Path, default=Path(folder))
+    parser.add_argument("--jobs", type=int)
+    parser.add_argument("--table", action="store_true")
+    return parser
 
 
 def cell_file(folder: Path, data: str, cell: str) -> Path:

@@ -9,12 +9,11 @@ stopped at any time and started anew. Small sets and cheap kernels come first. A
 
 from __future__ import annotations
 
-import argparse
 from itertools import product
 from pathlib import Path
 
 import numpy as np
-from cells import cell_file, markdown, percent, printed, run_cell
+from cells import arguments, cell_file, markdown, percent, printed, run_cell
 
 from gcaps.evaluation import Result
 
@@ -65,13 +64,10 @@ def over_seeds(data: list[str], methods: list[str], folder: Path) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, "results/kernels")
     parser.add_argument("--data", nargs="+", default=list(DATA))
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
-    parser.add_argument("--to", type=Path, default=Path("results/kernels"))
-    parser.add_argument("--jobs", type=int)
-    parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     if not options.table:
         cells = [(name, method) for method in options.methods for name in options.data]

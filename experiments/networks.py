@@ -11,10 +11,9 @@ in FOLDER/fair; ENZYMES is left out there, since that comparison adds its contin
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from cells import cell_file, markdown, percent, printed, run_cell
+from cells import arguments, cell_file, markdown, percent, printed, run_cell
 
 from gcaps.evaluation import Result
 
@@ -45,13 +44,10 @@ def table(data: list[str], methods: list[str], folder: Path, source: str) -> str
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, "results/networks")
     parser.add_argument("--data", nargs="+", default=list(DATA))
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
     parser.add_argument("--splits", type=Path, help="folder of JSON files of folds")
-    parser.add_argument("--to", type=Path, default=Path("results/networks"))
-    parser.add_argument("--jobs", type=int)
-    parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     folder = options.to if options.splits is None else options.to / "fair"
     if not options.table:

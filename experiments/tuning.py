@@ -11,14 +11,13 @@ brackets, at the best epoch in common and its number.
 
 from __future__ import annotations
 
-import argparse
 import tomllib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cells import cell_file, markdown
+from cells import arguments, cell_file, markdown
 
 import gcaps
 from gcaps.data.graphset import GraphSet
@@ -76,12 +75,9 @@ def table(data: list[str], names: list[str], folder: Path) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, "results/tuning")
     parser.add_argument("--data", nargs="+", default=list(PARTS), choices=list(PARTS))
     parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
-    parser.add_argument("--to", type=Path, default=Path("results/tuning"))
-    parser.add_argument("--jobs", type=int)
-    parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     if not options.table:
         for name in options.data:
