@@ -3,6 +3,8 @@
     python benchmarks/networks.py [--data DD COLLAB REDDIT-MULTI-5K] [--methods gin ...] [--epochs 1 | --complete]
                                   [--threads 1] [--json FILE] [--short]
 
+With --json every cell is written as soon as it is measured, and cells that FILE has already are not measured again.
+
 Each network trains on the training graphs of the first of ten folds with its default configuration for --epochs epochs
 (with --complete for as many as it says), then classifies the test graphs; labels are its features where the set has
 them, degrees elsewhere, for gcaps too. Each cell runs in a process of its own, so that its peak is its own: the most
@@ -25,6 +27,8 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from gcaps.files import write_json
 
 DATA = ("DD", "COLLAB", "REDDIT-MULTI-5K")
 METHODS = ("set", "dcnn", "gin", "dgcnn", "pscn", "ecc", "gcaps")
@@ -107,14 +111,15 @@ def main() -> None:
         print(json.dumps(measure(data, method, None if epochs == "none" else int(epochs), int(threads))))
         return
     epochs = None if options.complete else options.epochs
-    rows = []
+    rows = json.loads(options.json.read_text())["rows"] if options.json and options.json.exists() else []
     for data in ["MUTAG"] if options.short else options.data:
         for method in options.methods:
+            if any((row["data"], row["method"]) == (data, method) for row in rows):
+                continue
             rows.append(in_child(data, method, epochs, options.threads))
             if options.json:
-                options.json.write_text(
-                    json.dumps({"largest_peak_gib": max(r["peak_gib"] for r in rows), "rows": rows})
-                )
+                largest = max(row["peak_gib"] for row in rows)
+                write_json(options.json, {"largest_peak_gib": largest, "rows": rows})
     show(rows)
 
 

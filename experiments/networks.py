@@ -21,11 +21,13 @@ DATA = ("PTC", "ENZYMES", "IMDB-BINARY", "PROTEINS", "NCI1")
 METHODS = ("set", "dcnn", "gin", "dgcnn", "pscn", "ecc")
 FAIR = {"gin": "GIN", "dgcnn": "DGCNN", "ecc": "ECC", "set": "structure-blind-baseline"}
 """Our name and the fair comparison's."""
+PATIENCE = 25
+"""Epochs without a better one on the validation graphs of the fair comparison's folds before training ends."""
 
 
 def run(data: str, method: str, splits: Path | None, folder: Path, jobs: int | None) -> None:
-    options = "" if splits is None else f" --splits {splits} --selection validation"
-    config = {} if splits is None else {"selection": "validation"}
+    options = "" if splits is None else f" --splits {splits} --selection validation --patience {PATIENCE}"
+    config = {} if splits is None else {"selection": "validation", "patience": PATIENCE}
     run_cell(cell_file(folder, data, method), data, method, options, config, splits, jobs)
 
 
