@@ -6,10 +6,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from gcaps.data.colors import stable_colors
 from gcaps.data.graphset import GraphSet
 from gcaps.models.config import PSCNConfig
 from gcaps.models.field_kernels import adjacency_bits, assemble, canonical_order
-from gcaps.models.fields import ReceptiveFields, stable_colors, walk_counts
+from gcaps.models.fields import ReceptiveFields, walk_counts
 from gcaps.testing import hostile_graphs, permute_nodes
 
 K = 6

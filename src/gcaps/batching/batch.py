@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gcaps.batching.merging import MergedNodes, merged_nodes
 from gcaps.data.arrays import Array, Ints, pointer, ranges
 from gcaps.data.graphset import GraphSet
 from gcaps.features import NodeFeatures, NodeMatrix
@@ -46,6 +47,11 @@ class Batch:
     """How many one-hot columns x has; they come first."""
     extras: dict[str, Tensor] | None = None
     """What the source's :class:`Extras` say of these graphs."""
+    times: Tensor | None = None
+    """[n] how many nodes of its graph each row stands for; None where each is one node.
+
+    See :mod:`gcaps.batching.merging`; n is then the number of rows, and ``weight`` how many arcs each arc stands for.
+    """
 
     @property
     def x(self) -> Tensor:
@@ -81,6 +87,8 @@ class BatchSource:
             describe each batch's graphs when it is taken, so that nothing is ever held for all nodes.
         dtype: floating-point type of the batches.
         extras: what batches carry beside features and edges.
+        merge: let a row stand for all nodes of a graph that no network can tell apart, where that pays; for networks
+            that heed :attr:`Batch.times`.
     """
 
     def __init__(
@@ -89,11 +97,17 @@ class BatchSource:
         x: Array | NodeMatrix | NodeFeatures,
         dtype: torch.dtype = torch.float32,
         extras: Extras | None = None,
+        merge: bool = False,
     ) -> None:
         if not isinstance(x, NodeFeatures) and len(x) != graphs.num_nodes:
             raise ValueError(f"{len(x)} rows of features for {graphs.num_nodes} nodes")
+        self.merged = merged_nodes(graphs, x) if merge and isinstance(x, NodeMatrix) else None
+        if self.merged is not None:
+            assert isinstance(x, NodeMatrix)
+            x = x[self.merged.head]
         self.graphs, self.x, self.dtype, self.extras = graphs, x, dtype, extras
-        self._first_arc = graphs.edge_ptr[graphs.node_ptr]
+        self._rows: GraphSet | MergedNodes = self.merged or graphs
+        self._first_arc = self._rows.edge_ptr[self._rows.node_ptr]
 
     @property
     def streams(self) -> bool:
@@ -105,25 +119,30 @@ class BatchSource:
         """d"""
         return self.x.num_features if isinstance(self.x, NodeFeatures) else self.x.shape[1]
 
+    @property
+    def sizes(self) -> Ints:
+        """[G] the rows of each graph."""
+        return self._rows.sizes
+
     def __len__(self) -> int:
         return len(self.graphs)
 
     def take(self, indices: Array) -> Batch:
         """The batch of the graphs at ``indices``, in that order; no loop over graphs, nodes or arcs."""
-        graphs = self.graphs
+        graphs, rows = self.graphs, self._rows
         indices = np.asarray(indices, dtype=np.int64)
-        sizes, arcs = graphs.sizes[indices], graphs.arc_counts[indices]
+        sizes, arcs = rows.sizes[indices], rows.arc_counts[indices]
         ptr = pointer(sizes)
-        nodes = ranges(graphs.node_ptr[indices], sizes)
+        nodes = ranges(rows.node_ptr[indices], sizes)
         at = ranges(self._first_arc[indices], arcs)
-        col = graphs.neighbors[at] + np.repeat(ptr[:-1], arcs)
-        weight = None if graphs.edge_weight is None else graphs.edge_weight[at]
+        col = rows.neighbors[at] + np.repeat(ptr[:-1], arcs)
+        weight = None if rows.edge_weight is None else rows.edge_weight[at]
         y = None if graphs.labels is None else torch.from_numpy(graphs.labels[indices])
         x = self.x.encode(graphs.subset(indices)) if isinstance(self.x, NodeFeatures) else self.x[nodes]
         dense, codes = (x.dense, x.codes) if isinstance(x, NodeMatrix) else (x, None)
         return Batch(
             torch.from_numpy(dense).to(self.dtype),
-            torch.from_numpy(pointer(graphs.degrees_of(nodes))),
+            torch.from_numpy(pointer(rows.degrees_of(nodes))),
             torch.from_numpy(col),
             None if weight is None else torch.from_numpy(weight).to(self.dtype),
             torch.from_numpy(ptr),
@@ -132,4 +151,5 @@ class BatchSource:
             None if codes is None or not codes.shape[1] else torch.from_numpy(codes),
             x.one_hot if isinstance(x, NodeMatrix) else 0,
             None if self.extras is None else self.extras.take(indices),
+            None if self.merged is None else torch.from_numpy(self.merged.times[nodes]).to(self.dtype),
         )

@@ -43,8 +43,8 @@ def sums(values: Names, ptr: Ints) -> Names:
     return total[ptr[1:]] - total[ptr[:-1]]
 
 
-def rows(labels: Ints) -> Names:
-    """[n] a name for each row of labels [n, ·]."""
+def rows(labels: Array) -> Names:
+    """[n] a name for each row of integers [n, ·]."""
     name = mix(labels[:, 0])
     for column in labels.T[1:]:
         name = join(name, column)

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from gcaps.data.arrays import Array, Ints, pointer, ranges
+from gcaps.data.colors import stable_colors
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names, join, mix, neighbors_of_set, rows, sums
+from gcaps.data.names import Names, join, mix, neighbors_of_set, sums
 
 
 @dataclass(frozen=True)
@@ -65,30 +66,6 @@ def walk_counts(graphs: GraphSet, longest: int = 5) -> list[Names]:
         count = sums(count[neighbors], graphs.edge_ptr)
         found.append(count)
     return found
-
-
-def stable_colors(graphs: GraphSet) -> Names:
-    """[N] Weisfeiler-Lehman colors, each graph's refined until it gains none; they begin as degree and node labels."""
-    neighbors = neighbors_of_set(graphs)
-    graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
-    color = mix(graphs.degrees)
-    if graphs.node_labels is not None:
-        color = join(color, rows(graphs.node_labels))
-    count = _colors_of_graphs(graph, color, len(graphs))
-    while True:
-        finer = join(color, sums(mix(color)[neighbors], graphs.edge_ptr))
-        found = _colors_of_graphs(graph, finer, len(graphs))
-        gained = found > count
-        if not gained.any():
-            return color
-        # graphs that are done keep theirs, whatever others of the set still need
-        color, count = np.where(gained[graph], finer, color), np.maximum(count, found)
-
-
-def _colors_of_graphs(graph: Ints, color: Names, graphs: int) -> Ints:
-    """[G] how many colors each graph has."""
-    _, first = np.unique(join(graph, color), return_index=True)
-    return np.bincount(graph[first], minlength=graphs)
 
 
 def _dense_ranks(graph: Ints, *keys: Array) -> Ints:

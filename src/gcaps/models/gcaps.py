@@ -18,7 +18,7 @@ from gcaps.nn.fused.head import Head
 from gcaps.nn.fused.stack import can_fuse, capsule_stack
 from gcaps.nn.norm import BatchNorm
 from gcaps.nn.pooling import MeanPool, WithCount
-from gcaps.nn.readout import MeanCovariance
+from gcaps.nn.readout import MeanCovariance, every_node
 from gcaps.nn.sortpool import MaxSortPool
 
 
@@ -77,18 +77,29 @@ class GCAPS(Network):
             nn.Linear(config.fc, num_classes),
         )
 
+    @staticmethod
+    def merges(config: NetworkConfig) -> bool:
+        """Whether the compiled layers, which count rows, compute this network."""
+        return config.capsule == "moments" and config.filter not in ("chebyshev", "cayley")
+
     def embed(self, batch: Batch) -> Tensor:
         """[B, ·] the permutation-invariant graph vectors [μ, C] before the fully connected layers."""
-        embedding: Tensor = self.readout(self.node_capsules(batch), batch.index, batch.ptr)
+        Z, given = self.node_capsules(batch), (batch.index, batch.ptr)
+        if isinstance(self.readout, MeanCovariance):
+            embedding: Tensor = self.readout(Z, *given, times=batch.times)
+        else:
+            embedding = self.readout(*every_node(Z, *given, batch.times))
         if self.inputs is None:
             return embedding
-        return torch.cat([embedding, self.inputs(batch.x, batch.index, batch.ptr)], dim=1)
+        return torch.cat([embedding, self.inputs(*every_node(batch.x, *given, batch.times))], dim=1)
 
     def node_capsules(self, batch: Batch) -> Tensor:
         """Z [n, D]: the flattened outputs of all capsule layers side by side."""
         M = batch_filter(self.config.filter, batch)
         if can_fuse(list(self.convs), batch, M):
             return capsule_stack([conv for conv in self.convs if isinstance(conv, GraphCapsuleConv)], batch, M)
+        if batch.times is not None:
+            raise ValueError("these layers take batches of nodes; leave merge off where batches are taken")
         x, outputs = batch.x, []
         for conv in self.convs:
             x = flatten_capsules(conv(x, M))

@@ -40,6 +40,11 @@ class Network(nn.Module):
         """What batches of these graphs carry beside features and edges; it depends on nothing that is learned."""
         return None
 
+    @staticmethod
+    def merges(config: Any) -> bool:
+        """Whether the network heeds :attr:`gcaps.batching.Batch.times`, so that its batches may have merged nodes."""
+        return False
+
     def embed(self, batch: Batch) -> Tensor:
         """[B, ·] graph vectors before the last layers."""
         raise NotImplementedError

@@ -39,6 +39,15 @@ def segments(
     return index, ptr
 
 
+def every_node(x: Tensor, index: Tensor, ptr: Tensor, times: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """(x, index, ptr) with each row as often as it counts (see :attr:`gcaps.batching.Batch.times`)."""
+    if times is None:
+        return x, index, ptr
+    often = times.long()
+    until = torch.nn.functional.pad(often.cumsum(0), (1, 0))
+    return x.repeat_interleave(often, 0), index.repeat_interleave(often), until[ptr]
+
+
 def num_segments(index: Tensor) -> int:
     """How many graphs ``index`` names; in a recorded program, a number that each run finds for itself."""
     last: int = index.max().item()  # type: ignore[assignment]  # int() would fix the number while recording
@@ -227,15 +236,17 @@ class MeanCovariance(nn.Module):
         ptr: Tensor | None = None,
         dim_size: int | None = None,
         dim: int = -2,
+        times: Tensor | None = None,
     ) -> Tensor:
-        """[μ, triu C] of each graph; the signature of PyG's ``Aggregation``."""
+        """[μ, triu C] of each graph; the signature of PyG's ``Aggregation``, and how often each row counts [n]."""
         if dim not in (-2, 0) or x.dim() != 2:
             raise ValueError("MeanCovariance aggregates the rows of a matrix [n, D]")
         index, ptr = segments(index, ptr, x.size(0), dim_size)
         projection = None if self.projection is None else self.projection.weight
         if fused.can_fuse(x):
             options = fused.Options(self.reduce == "sum", self.root, self.count)
-            return fused.mean_covariance(x, projection, ptr, options)
+            return fused.mean_covariance(x, projection, ptr, options, times)
+        x, index, ptr = every_node(x, index, ptr, times)
         mean = segment_mean(x, index, ptr)
         z, centre = (x, mean) if projection is None else (x @ projection.t(), mean @ projection.t())
         C = upper_triangle(segment_covariance(z, centre, index, ptr))

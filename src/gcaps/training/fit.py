@@ -19,7 +19,7 @@ from gcaps.data.graphset import GraphSet
 from gcaps.features import NodeFeatures
 from gcaps.models.config import AnyConfig
 from gcaps.models.network import Network
-from gcaps.models.registry import build_network, extras_of
+from gcaps.models.registry import build_network, extras_of, network_class
 from gcaps.training.fitted import Fitted
 from gcaps.training.loop import Epoch, TrainingRun, batches_of, inner_split, predict_logits, reproducible, train
 from gcaps.training.snapshot import Kept, Snapshot
@@ -105,7 +105,8 @@ class _Run:
         with freed_memory_kept(), reproducible(seed, config.threads):
             self.features = NodeFeatures.fit(config, graphs, training)
             x = self.features if graphs.mapped else self.features.encode(graphs)
-            source = BatchSource(graphs, x, extras=extras_of(config, graphs))
+            merge = network_class(config).merges(config)
+            source = BatchSource(graphs, x, extras=extras_of(config, graphs), merge=merge)
             self.network = build_network(config, source.num_features, graphs.subset(training))
             self._validation = None if validation is None else _Held(source, validation)
             self._watch = None if watch is None else _Held(source, watch)

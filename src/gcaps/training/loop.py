@@ -149,7 +149,7 @@ def train(run: TrainingRun, on_epoch: Callable[[Epoch], bool | None] | None = No
 def batches_of(source: BatchSource, indices: Array) -> Iterator[Batch]:
     """The graphs at ``indices`` in order, in batches of at most :data:`NODE_BUDGET` nodes."""
     chosen = np.asarray(indices, dtype=np.int64)
-    for positions in within_budget(source.graphs.sizes[chosen], NODE_BUDGET):
+    for positions in within_budget(source.sizes[chosen], NODE_BUDGET):
         yield source.take(chosen[positions])
 
 

@@ -15,6 +15,7 @@ from gcaps.nn.fused.rows import Norm, Sparse, add_rows, gate, gather, input_back
 @over_blocks
 def first_layer(
     cuts: Array,
+    times: Array,
     codes: Array,
     table: Array,
     dense: Array,
@@ -45,12 +46,13 @@ def first_layer(
             if dense.shape[1]:
                 np.dot(powers[p, a:z], weight[p], mixed)
                 add_rows(mixed, U[p])
-        gather(a, z, U, h, M, shift, pre, statistics[b])
+        gather(a, z, times, U, h, M, shift, pre, statistics[b])
 
 
 @over_blocks
 def next_layer(
     cuts: Array,
+    times: Array,
     before: Array,
     norm: Norm,
     Z: Array,
@@ -71,7 +73,7 @@ def next_layer(
         normalize(a, z, before, norm, Z, column, inverse_bound, powers)
         for p in range(len(weight)):
             np.dot(powers[p, a:z], weight[p], U[p])
-        gather(a, z, U, h, M, shift, pre, statistics[b])
+        gather(a, z, times, U, h, M, shift, pre, statistics[b])
 
 
 @over_blocks
@@ -99,6 +101,7 @@ def last_backward(
 @over_blocks
 def layer_backward(
     cuts: Array,
+    times: Array,
     grad: Array,
     pre: Array,
     mean: Array,
@@ -125,7 +128,7 @@ def layer_backward(
             a, z = cuts[b], cuts[b + 1]
             G = np.empty((len(weight), z - a, weight.shape[2]), weight.dtype)
             through = np.empty((len(weight), z - a, weight.shape[1]), weight.dtype)
-            spread(a, z, grad, pre, mean, coefficients, h, M, G)
+            spread(a, z, times, grad, pre, mean, coefficients, h, M, G)
             for p in range(len(weight)):
                 if b == s * blocks // shares:
                     np.dot(powers[p, a:z].T, G[p], weight_grad[s, p])
@@ -145,6 +148,7 @@ def layer_backward(
 @over_blocks
 def first_backward(
     cuts: Array,
+    times: Array,
     grad: Array,
     pre: Array,
     mean: Array,
@@ -166,7 +170,7 @@ def first_backward(
         for b in range(s * blocks // shares, (s + 1) * blocks // shares):
             a, z = cuts[b], cuts[b + 1]
             G = np.empty((weight_grad.shape[1], z - a, weight_grad.shape[3]), grad.dtype)
-            spread(a, z, grad, pre, mean, coefficients, h, M, G)
+            spread(a, z, times, grad, pre, mean, coefficients, h, M, G)
             for p in range(len(G)):
                 if powers.shape[2]:
                     np.dot(powers[p, a:z].T, G[p], product)

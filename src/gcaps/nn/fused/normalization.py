@@ -8,19 +8,23 @@ from gcaps.nn.fused.blocks import Array, compiled
 
 
 @compiled
-def merge(cuts: Array, statistics: Array, merged: Array) -> None:
-    """merged [2, w]: mean and Σ (x − mean)² over all blocks, from those of each [C, 2, w] (Chan's formula)."""
+def merge(counts: Array, statistics: Array, merged: Array) -> None:
+    """merged [2, w]: mean and Σ (x − mean)² over all blocks, from those of each [C, 2, w] and how many nodes it has.
+
+    With Chan's formula.
+    """
     merged[:] = 0
     mean, squares = merged[0], merged[1]
     for b in range(len(statistics)):
         for j in range(len(mean)):
-            mean[j] += (cuts[b + 1] - cuts[b]) * statistics[b, 0, j]
+            mean[j] += counts[b] * statistics[b, 0, j]
+    total = max(counts.sum(), 1.0)
     for j in range(len(mean)):
-        mean[j] /= max(cuts[-1], 1)
+        mean[j] /= total
     for b in range(len(statistics)):
         for j in range(len(mean)):
             d = statistics[b, 0, j] - mean[j]
-            squares[j] += statistics[b, 1, j] + (cuts[b + 1] - cuts[b]) * d * d
+            squares[j] += statistics[b, 1, j] + counts[b] * d * d
 
 
 @compiled

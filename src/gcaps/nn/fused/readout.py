@@ -29,25 +29,34 @@ def can_fuse(x: Tensor) -> bool:
     return not tracing() and x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
 
 
-def mean_covariance(x: Tensor, projection: Tensor | None, ptr: Tensor, options: Options) -> Tensor:
-    """[B, D + r(r+1)/2 (+ 1)] the vectors of the graphs, from x [n, D] and a projection [r, D]."""
-    found: Tensor = _MeanCovariance.apply(x, projection, ptr, options)  # type: ignore[no-untyped-call]
+def mean_covariance(
+    x: Tensor, projection: Tensor | None, ptr: Tensor, options: Options, times: Tensor | None = None
+) -> Tensor:
+    """[B, D + r(r+1)/2 (+ 1)] the vectors of the graphs, from x [n, D] and a projection [r, D].
+
+    Row i counts times[i] times, without ``times`` once.
+    """
+    found: Tensor = _MeanCovariance.apply(x, projection, ptr, options, times)  # type: ignore[no-untyped-call]
     return found
 
 
 class _MeanCovariance(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, projection: Tensor | None, ptr: Tensor, options: Options) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, projection: Tensor | None, ptr: Tensor, options: Options, times: Tensor | None
+    ) -> Tensor:
         x = x.detach().contiguous()
         weight = x.new_empty(0, x.size(1)) if projection is None else projection.detach().contiguous()
         where, D, r = ptr.numpy(), x.size(1), len(weight) or x.size(1)
         out = x.new_empty(len(where) - 1, D + r * (r + 1) // 2 + options.size)
         centred = np.empty((len(x), r), x.numpy().dtype)
-        ctx.given = cut(where), where, x.numpy(), weight.numpy(), options.total, options.root, centred
+        often = x.new_empty(0) if times is None else times.to(x.dtype)
+        ctx.given = cut(where), where, often.numpy(), x.numpy(), weight.numpy(), options.total, options.root, centred
         with one_blas_thread():
             kernels.forward(*ctx.given, out.numpy())
         if options.size:
-            out[:, -1] = ptr.diff().to(x.dtype).log1p_()
+            nodes = ptr if times is None else torch.nn.functional.pad(often.double().cumsum(0), (1, 0))[ptr]
+            out[:, -1] = nodes.diff().to(x.dtype).log1p_()
         ctx.save_for_backward(x, projection, out)
         return out
 
@@ -55,10 +64,10 @@ class _MeanCovariance(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, projection, out = ctx.saved_tensors
-        graphs, weight = ctx.given[0], ctx.given[3]
+        graphs, weight = ctx.given[0], ctx.given[4]
         grad_x = torch.empty_like(x)
         by_share = np.empty((min(len(graphs) - 1, SHARES), *weight.shape), weight.dtype)
         with one_blas_thread():
             given = (*ctx.given, out.detach().numpy(), grad.contiguous().numpy(), grad_x.numpy(), by_share)
             kernels.backward(*given)
-        return grad_x, None if projection is None else torch.from_numpy(by_share).sum(0), None, None
+        return grad_x, None if projection is None else torch.from_numpy(by_share).sum(0), None, None, None

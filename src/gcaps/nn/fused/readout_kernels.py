@@ -13,15 +13,27 @@ EPSILON = 1e-4
 
 
 @compiled
-def _mean(x: Array, a: int, z: int, total: Array, out: Array) -> None:
-    """out[:c] = the mean of the rows a … z − 1 of x [n, c]; ``total`` [c] float64 is for the sums."""
+def _nodes(times: Array, a: int, z: int) -> float:
+    """How many nodes the rows a … z − 1 are: row i counts times[i] times, or once where ``times`` is empty."""
+    if not len(times):
+        return float(z - a)
+    count = 0.0
+    for i in range(a, z):
+        count += times[i]
+    return count
+
+
+@compiled
+def _mean(x: Array, times: Array, a: int, z: int, total: Array, out: Array) -> None:
+    """out[:c] = the mean over the rows a … z − 1 of x [n, c]; ``total`` [c] float64 is for the sums."""
     total[:] = 0
     for i in range(a, z):
-        row = x[i]
+        row, m = x[i], np.float64(times[i]) if len(times) else 1.0
         for j in range(len(total)):
-            total[j] += row[j]
+            total[j] += m * row[j]
+    count = max(_nodes(times, a, z), 1.0)
     for j in range(len(total)):
-        out[j] = total[j] / max(z - a, 1)
+        out[j] = total[j] / count
 
 
 @compiled
@@ -64,6 +76,7 @@ def _unpack(grad: Array, found: Array, scale: float, root: bool, S: Array) -> No
 def forward(
     graphs: Array,
     ptr: Array,
+    times: Array,
     x: Array,
     projection: Array,
     total: bool,
@@ -71,11 +84,12 @@ def forward(
     centred: Array,
     out: Array,
 ) -> None:
-    """out [B, D + r(r+1)/2 (+ 1)] and the centred columns [n, r] of the covariance.
+    """out [B, D + r(r+1)/2 (+ 1)] and the centred columns [n, r] of the covariance, times √m where rows count m times.
 
     Args:
         graphs: [C+1] where blocks begin.
         ptr: [B+1] where graphs begin.
+        times: [n] how often each row counts; empty where each counts once.
         x: [n, D].
         projection: [r, D], or with no rows where all columns are taken as they are.
         total: sums in the place of means.
@@ -94,23 +108,29 @@ def forward(
             centred[begin:end] = x[begin:end]
         for g in range(graphs[b], graphs[b + 1]):
             a, z = ptr[g], ptr[g + 1]
-            _mean(x, a, z, wide, out[g])
+            nodes = _nodes(times, a, z)
+            _mean(x, times, a, z, wide, out[g])
             if total:
                 for j in range(D):
-                    out[g, j] *= z - a
-            _mean(centred, a, z, narrow, middle)
+                    out[g, j] *= nodes
+            _mean(centred, times, a, z, narrow, middle)
             for i in range(a, z):
                 row = centred[i]
                 for j in range(r):
                     row[j] -= middle[j]
+                if len(times):
+                    m = np.sqrt(times[i])
+                    for j in range(r):
+                        row[j] *= m
             np.dot(centred[a:z].T, centred[a:z], C)
-            _pack(C, 1.0 if total else 1.0 / max(z - a, 1), root, out[g, D:])
+            _pack(C, 1.0 if total else 1.0 / max(nodes, 1.0), root, out[g, D:])
 
 
 @over_blocks
 def backward(
     graphs: Array,
     ptr: Array,
+    times: Array,
     x: Array,
     projection: Array,
     total: bool,
@@ -123,7 +143,8 @@ def backward(
 ) -> None:
     """The gradients at x [n, D] and, by share of blocks, at the projection [S, r, D], from that at ``out``.
 
-    The covariance's is (1/N) (Z − μ)(G + Gᵀ); nothing flows through μ, since centred rows add up to 0.
+    The covariance's is (1/N) (Z − μ)(G + Gᵀ), m times that for a row that counts m times; nothing flows through μ,
+    since centred rows add up to 0.
     """
     D, r = x.shape[1], centred.shape[1]
     blocks, shares = len(graphs) - 1, len(grad_projection)
@@ -134,8 +155,12 @@ def backward(
             rows = np.empty((end - begin, r), x.dtype)
             for g in range(graphs[b], graphs[b + 1]):
                 a, z = ptr[g], ptr[g + 1]
-                _unpack(grad[g, D:], out[g, D:], 1.0 if total else 1.0 / max(z - a, 1), root, S)
+                scale = 1.0 if total else 1.0 / max(_nodes(times, a, z), 1.0)
+                _unpack(grad[g, D:], out[g, D:], scale, root, S)
                 np.dot(centred[a:z], S, rows[a - begin : z - begin])
+            if len(times):
+                for i in range(begin, end):
+                    rows[i - begin] *= np.sqrt(times[i])
             if not len(projection):
                 grad_x[begin:end] = rows
             else:
@@ -147,8 +172,12 @@ def backward(
                     add_rows(product, grad_projection[s])
             for g in range(graphs[b], graphs[b + 1]):
                 a, z = ptr[g], ptr[g + 1]
-                mean = grad[g, :D] / grad.dtype.type(1 if total else max(z - a, 1))
+                mean = grad[g, :D] / grad.dtype.type(1.0 if total else max(_nodes(times, a, z), 1.0))
+                share = mean.copy()
                 for i in range(a, z):
+                    if len(times):
+                        for j in range(D):
+                            share[j] = times[i] * mean[j]
                     to = grad_x[i]
                     for j in range(D):
-                        to[j] += mean[j]
+                        to[j] += share[j]

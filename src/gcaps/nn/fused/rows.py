@@ -86,11 +86,15 @@ def add_row(U: Array, column: int, i: int, a: int, M: Sparse, out: Array) -> Non
 
 
 @compiled
-def gather(a: int, z: int, U: Array, h: int, M: Sparse, shift: Array, pre: Array, statistics: Array) -> None:
-    """pre = U_0 + M (U_1 + M (U_2 + …)); statistics [2, P·h]: its columns' means, and Σ_i (pre_i − mean)².
+def gather(
+    a: int, z: int, times: Array, U: Array, h: int, M: Sparse, shift: Array, pre: Array, statistics: Array
+) -> None:
+    """pre = U_0 + M (U_1 + M (U_2 + …)); statistics [2, P·h]: its columns' means, and Σ_i m_i (pre_i − mean)².
 
     Both come from sums of d = pre − shift and of d²: one pass, and exact enough where the shift is near the mean.
+    Row i counts m_i = times[i] times, or once where ``times`` is empty.
     """
+    count = 0.0
     orders = U.shape[2] // h
     statistics[:] = 0
     sums, squares = statistics[0], statistics[1]
@@ -107,12 +111,14 @@ def gather(a: int, z: int, U: Array, h: int, M: Sparse, shift: Array, pre: Array
             own, out = U[p, i - a, :h], row[p * h : p * h + h]
             for j in range(h):
                 out[j] = own[j]
+        m = np.float64(times[i]) if len(times) else 1.0
+        count += m
         for j in range(len(sums)):
             d = np.float64(row[j] - shift[j])
-            sums[j] += d
-            squares[j] += d * d
+            sums[j] += m * d
+            squares[j] += m * d * d
     for j in range(len(sums)):
-        mean = sums[j] / (z - a)
+        mean = sums[j] / count
         squares[j] = max(squares[j] - sums[j] * mean, 0.0)
         sums[j] = mean + shift[j]
 
@@ -137,6 +143,7 @@ def gate(a: int, z: int, grad: Array, Z: Array, column: int, pre: Array, mean: A
 def spread(
     a: int,
     z: int,
+    times: Array,
     grad: Array,
     pre: Array,
     mean: Array,
@@ -145,18 +152,27 @@ def spread(
     M: Sparse,
     G: Array,
 ) -> None:
-    """G_0 = scale · grad − constant − slope · (pre − mean), batch normalisation backwards, and G_k = Mᵀ G_(k−1)."""
+    """G_0 = scale · grad − m (constant + slope · (pre − mean)), batch normalisation backwards; G_k = Mᵀ G_(k−1).
+
+    Row i counts m_i = times[i] times, or once where ``times`` is empty; ``grad`` is that of all m_i together.
+    """
     orders = G.shape[2] // h
     for p in range(len(G)):
         left, right = p * h, p * h + h
         s, k = coefficients[0, left:right], coefficients[2, left:right]
         c = coefficients[1, left:right] - k * mean[left:right]
+        all_c, all_k = c.copy(), k.copy()
         for i in range(a, z):
             out, g, u = G[p, i - a, :h], grad[i, left:right], pre[i, left:right]
+            if len(times):
+                for j in range(h):
+                    all_c[j] = times[i] * c[j]
+                for j in range(h):
+                    all_k[j] = times[i] * k[j]
             for j in range(h):
-                out[j] = s[j] * g[j] - c[j]
+                out[j] = s[j] * g[j] - all_c[j]
             for j in range(h):
-                out[j] -= k[j] * u[j]
+                out[j] -= all_k[j] * u[j]
         for order in range(1, orders):
             for i in range(a, z):
                 out = G[p, i - a, order * h : order * h + h]

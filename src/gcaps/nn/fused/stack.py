@@ -58,7 +58,8 @@ def capsule_stack(convs: Sequence[GraphCapsuleConv], batch: Batch, M: Filter) ->
         params += [conv.weight, conv.norm.weight, conv.norm.bias]
     ptr = batch.ptr.numpy()
     codes = np.empty((len(batch.dense), 0), np.int32) if batch.codes is None else batch.codes.numpy()
-    plan = _Plan(layers, M, codes, batch.one_hot, ptr[cut(ptr)])
+    times = np.empty(0, batch.dense.numpy().dtype) if batch.times is None else batch.times.numpy()
+    plan = _Plan(layers, M, codes, batch.one_hot, ptr[cut(ptr)], times)
     Z: Tensor = _CapsuleStack.apply(plan, batch.dense, *params)  # type: ignore[no-untyped-call]
     return Z
 
@@ -76,6 +77,16 @@ class _Plan(NamedTuple):
     one_hot: int
     cuts: Array
     """[C+1] where blocks begin, in nodes."""
+    times: Array
+    """[n] how often each row counts; empty where each counts once."""
+
+    def counts(self) -> Array:
+        """[C] float64: how many nodes the rows of each block are."""
+        if not len(self.times):
+            return np.diff(self.cuts).astype(np.float64)
+        until = np.zeros(len(self.times) + 1)
+        np.cumsum(self.times, out=until[1:])
+        return np.diff(until[self.cuts])
 
 
 class _Saved(NamedTuple):
@@ -93,7 +104,8 @@ class _Saved(NamedTuple):
 class _CapsuleStack(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, plan: _Plan, dense: Tensor, *params: Tensor) -> Tensor:
-        cuts, n = plan.cuts, len(dense)
+        cuts, times, n = plan.cuts, plan.times, len(dense)
+        counts = plan.counts()
         widths = [w.size(0) * w.size(3) for w in params[::3]]
         Z = dense.new_empty(n, sum(widths))
         z, x = Z.numpy(), dense.contiguous().numpy()
@@ -110,12 +122,12 @@ class _CapsuleStack(torch.autograd.Function):
                     table = (weight.flatten(2)[:, : plan.one_hot] * _powers_of_one(bound, weight)).numpy()
                     dense_weight = np.ascontiguousarray(flat[:, plan.one_hot :])
                     source = (plan.codes, table, x, bound, powers, dense_weight)
-                    passes.first_layer(cuts, *source, h, M, shift, pre, statistics)
+                    passes.first_layer(cuts, times, *source, h, M, shift, pre, statistics)
                 else:
                     before = saved[-1]
                     given = (before.pre, before.norm, z, before.column, bound, powers, flat)
-                    passes.next_layer(cuts, *given, h, M, shift, pre, statistics)
-                mean, inverse = _normalization(layer, statistics, cuts, z.dtype)
+                    passes.next_layer(cuts, times, *given, h, M, shift, pre, statistics)
+                mean, inverse = _normalization(layer, statistics, counts, z.dtype)
                 column = sum(widths[:number])
                 saved.append(_Saved(powers, pre, (mean, inverse, gamma.numpy(), beta.numpy()), column))
         none = np.empty((0, 0, 0), z.dtype)
@@ -133,6 +145,7 @@ class _CapsuleStack(torch.autograd.Function):
         outer, z = grad_Z.contiguous().numpy(), Z.numpy()
         M_t = _sparse(plan.M.off_t, plan.M.diagonal, z)
         grads: list[Tensor | None] = [None] * len(params)
+        nodes = int(plan.counts().sum())
         last: _Saved = ctx.saved[-1]
         grad, sums = np.empty_like(last.pre), np.empty((blocks, 2, last.pre.shape[1]))
         passes.last_backward(cuts, outer, z, last.column, last.pre, last.norm[0], grad, sums)
@@ -145,12 +158,12 @@ class _CapsuleStack(torch.autograd.Function):
                 grads[3 * number + 2] = torch.from_numpy(total[0].astype(z.dtype))
                 coefficients = np.empty((3, len(gamma)), z.dtype)
                 if layer.training:
-                    total, count = _over_processes(total, len(z))
+                    total, count = _over_processes(total, nodes)
                 else:  # running statistics do not depend on the batch
                     total, count = np.zeros_like(total), 1.0
                 normalization_gradient(total, count, gamma, inverse, coefficients)
                 flat = weight.flatten(2).numpy()
-                given = (cuts, grad, own.pre, mean, coefficients, weight.size(3), M_t, own.powers)
+                given = (cuts, plan.times, grad, own.pre, mean, coefficients, weight.size(3), M_t, own.powers)
                 if number == 0:
                     shares = min(blocks, INPUT_SHARES)
                     weight_grad = np.zeros((shares, len(flat), own.powers.shape[2], flat.shape[2]), z.dtype)
@@ -191,7 +204,7 @@ def _running(layer: _Layer) -> tuple[Array, Array]:
     return norm.running_mean.numpy(), norm.running_var.numpy()
 
 
-def _normalization(layer: _Layer, statistics: Array, cuts: Array, dtype: Any) -> tuple[Array, Array]:
+def _normalization(layer: _Layer, statistics: Array, counts: Array, dtype: Any) -> tuple[Array, Array]:
     """Mean and 1/deviation to normalise by; in training the batch's, and the running ones are brought up to date."""
     norm, running = layer.norm, _running(layer)
     found = np.empty((2, len(running[0])), dtype)
@@ -199,8 +212,8 @@ def _normalization(layer: _Layer, statistics: Array, cuts: Array, dtype: Any) ->
         found[0], found[1] = running[0], 1 / np.sqrt(running[1] + norm.eps)
         return found[0], found[1]
     whole = np.empty(statistics.shape[1:])
-    merge(cuts, statistics, whole)
-    mean, squares, total = merged_statistics(whole, int(cuts[-1]))
+    merge(counts, statistics, whole)
+    mean, squares, total = merged_statistics(whole, int(counts.sum()))
     if training_together():
         whole = np.stack([mean, squares])
     normalization(whole, total, norm.momentum or 0.0, norm.eps, running, found)
