@@ -81,18 +81,6 @@ def test_fields_hold_the_same_colors_under_any_node_order():
     np.testing.assert_array_equal(*colors)
 
 
-def test_stable_colors_tell_what_refinement_tells():
-    path, cycles = nx.path_graph(7), nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
-    graphs = GraphSet.from_networkx([path, cycles, nx.cycle_graph(6)], [0, 1, 0])
-    colors = stable_colors(graphs)
-    assert [len(np.unique(colors[a:b])) for a, b in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True)] == [
-        4,
-        1,
-        1,
-    ]
-    assert colors[7] == colors[13], "color refinement does not tell two triangles from a hexagon"
-
-
 def test_walks_are_counted_as_powers_of_the_adjacency_matrix_do(hostile):
     found = walk_counts(hostile, 4)
     for g in range(len(hostile)):
