@@ -5,9 +5,12 @@ import torch
 import gcaps
 from gcaps import persistence
 from gcaps.config import Config
+from gcaps.errors import MemoryLimitError
 from gcaps.models.config import GINConfig
 from gcaps.models.ensemble import Ensemble, together
+from gcaps.models.gcaps import require_memory
 from gcaps.models.registry import build_network
+from gcaps.nn import MeanCovariance
 from gcaps.testing import hostile_graphs
 from gcaps.training import fit
 from tests.conftest import whole_batch
@@ -72,3 +75,12 @@ def test_inputs_stand_beside_the_graph_vector(readout, total):
     for g in range(len(graphs)):
         rows = x[graphs.node_ptr[g] : graphs.node_ptr[g + 1]]
         np.testing.assert_allclose(found[g], rows.sum(0) if total else rows.mean(0), rtol=1e-5, atol=1e-5)
+
+
+def test_members_that_do_not_fit_together_are_refused(monkeypatch):
+    config = Config(rank=64)
+    one = 4 * 4 * MeanCovariance.length(config.layers * config.hidden * config.capsule_size, 64, True) * (config.fc + 3)
+    monkeypatch.setattr("os.sysconf", lambda name: 2 * one if name == "SC_PHYS_PAGES" else 1)  # room for one, not two
+    require_memory(config)
+    with pytest.raises(MemoryLimitError, match="set rank"):
+        require_memory(config.model_copy(update={"members": 2}))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
-from gcaps.config import NetworkConfig
+from gcaps.config import Config, NetworkConfig
 from gcaps.errors import MemoryLimitError
 from gcaps.models.network import Network
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
@@ -122,14 +122,16 @@ def make_readout(width: int, config: NetworkConfig) -> tuple[nn.Module, int]:
 
 
 def require_memory(config: NetworkConfig) -> None:
-    """Refuse a network whose training would not fit: parameters, gradients and Adam's two moments, in float32.
+    """Refuse networks whose training would not fit: parameters, gradients and Adam's two moments, in float32.
 
-    The readout's vector and the fully connected layer on it are all that can grow beyond bounds.
+    The readout's vector and the fully connected layer on it are all that can grow beyond bounds. The members of an
+    ensemble are trained side by side.
     """
     if config.readout != "covariance":
         return
     stacked = config.layers * config.hidden * (1 if config.capsule == "routing" else config.capsule_size)
-    needed = 4 * 4 * MeanCovariance.length(stacked, config.rank, config.count) * (config.fc + 3)
+    members = config.members if isinstance(config, Config) else 1
+    needed = 4 * 4 * MeanCovariance.length(stacked, config.rank, config.count) * (config.fc + 3) * members
     installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > 0.8 * installed:
         raise MemoryLimitError(
