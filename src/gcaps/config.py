@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -15,6 +15,8 @@ from gcaps.errors import ConfigError
 
 FeatureName = Literal["labels", "attributes", "degree", "constant", "fgsd"]
 FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf", "mean", "chebyshev", "cayley"]
+MANY, FEW, ENOUGH = 100, 30, 750
+"""Epochs on few graphs, epochs on many, and how many graphs are many: a step is a step, and many graphs have many."""
 CapsuleName = Literal["moments", "central", "polynomial", "density", "routing"]
 
 
@@ -103,7 +105,9 @@ class NetworkConfig(Section):
 class TrainingConfig(Section):
     """How the network is trained, and which epoch counts (spec sections 5 and 8)."""
 
-    epochs: int = Field(100, ge=1, description="passes over the training graphs")
+    epochs: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        100, description=f"passes over the training graphs; auto: {MANY}, or {FEW} from {ENOUGH} training graphs on"
+    )
     batch_size: int = Field(32, ge=1, description="graphs a step")
     lr: float = Field(0.005, gt=0, description="Adam's initial learning rate")
     decay: float = Field(0.1, gt=0, le=1, description="factor on the learning rate at each decay step")
@@ -125,6 +129,12 @@ class TrainingConfig(Section):
     refit: bool = Field(False, description="with validation: train anew on all training graphs for the chosen epochs")
     members: int = Field(1, ge=1, le=64, description="networks trained side by side whose probabilities are averaged")
     threads: int = Field(1, ge=1, description="CPU threads of one training; the result belongs to this number")
+
+    def passes(self, graphs: int) -> int:
+        """Epochs of a training on so many graphs."""
+        if self.epochs != "auto":
+            return self.epochs
+        return MANY if graphs < ENOUGH else FEW
 
     @model_validator(mode="after")
     def _validation_options_need_validation(self) -> Self:

@@ -6,7 +6,8 @@ import torch
 from torch import nn
 
 import gcaps
-from gcaps.config import Config
+from gcaps.config import ENOUGH, FEW, MANY, Config
+from gcaps.errors import ConfigError
 from gcaps.training import fit
 from gcaps.training.averaging import WeightAverage
 from gcaps.training.loop import rate
@@ -76,8 +77,16 @@ def test_with_validation_the_average_of_the_best_epoch_is_kept(graphs):
 
 
 def test_rates_fall_in_steps_or_along_a_cosine():
-    step = Config(lr=0.01, decay=0.5, decay_every=2, epochs=5)
-    assert [rate(step, number) for number in range(1, 6)] == [0.01, 0.01, 0.005, 0.005, 0.0025]
+    step = Config(lr=0.01, schedule="step", decay=0.5, decay_every=2, epochs=5)
+    assert [rate(step, number, 5) for number in range(1, 6)] == [0.01, 0.01, 0.005, 0.005, 0.0025]
     cosine = Config(lr=0.01, schedule="cosine", epochs=4)
     expected = [0.01, 0.01 * (1 + math.sqrt(0.5)) / 2, 0.005, 0.01 * (1 - math.sqrt(0.5)) / 2]
-    assert [rate(cosine, number) for number in range(1, 5)] == pytest.approx(expected)
+    assert [rate(cosine, number, cosine.passes(9)) for number in range(1, 5)] == pytest.approx(expected)
+
+
+def test_many_graphs_take_fewer_epochs_unless_told():
+    assert Config(epochs="auto").passes(ENOUGH - 1) == MANY
+    assert Config(epochs="auto").passes(ENOUGH) == FEW
+    assert Config(epochs=7).passes(10**6) == 7
+    with pytest.raises(ConfigError, match=r"epochs: .*greater than or equal to 1"):
+        Config.parse({"epochs": 0})

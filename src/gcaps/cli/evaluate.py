@@ -10,6 +10,7 @@ import typer
 
 from gcaps.cli.arguments import Data, Seed
 from gcaps.cli.options import config_of, require_options, with_config
+from gcaps.config import TrainingConfig
 
 
 def command(arguments: Sequence[str]) -> Callable[..., None]:
@@ -72,7 +73,8 @@ def run(
 
     graphs = load(data)
     count = folds if splits is None else len(read_splits(splits, len(graphs)))
-    with training_bar(f"{graphs.name}, {count} folds", getattr(config, "epochs", 1), count) as report:
+    epochs = config.passes(len(graphs) - len(graphs) // count) if isinstance(config, TrainingConfig) else 1
+    with training_bar(f"{graphs.name}, {count} folds", epochs, count) as report:
         result = evaluate(
             graphs,
             method,

@@ -77,6 +77,8 @@ class TrainingRun:
         self.optimizer = FlatAdam(network, config.lr, config.weight_decay)
         self.average = WeightAverage(network, self.optimizer.flat, config.averaging) if config.averaging else None
         self.rng = np.random.default_rng(seed)
+        self.epochs = config.passes(len(indices))
+        """Epochs to do."""
         self.number = 0
         """Epochs done."""
         if training_together() and len(indices) // -(-len(indices) // config.batch_size) < dist.get_world_size():
@@ -86,7 +88,7 @@ class TrainingRun:
         """One pass over the training graphs."""
         began = time.perf_counter()
         self.number += 1
-        self.optimizer.lr = rate(self.config, self.number)
+        self.optimizer.lr = rate(self.config, self.number, self.epochs)
         self.network.train()
         sums = np.zeros(2)
         shares = map(_own_share, shuffled(self.indices, self.config.batch_size, self.rng))
@@ -122,10 +124,10 @@ class TrainingRun:
         return loss.item() / self.network.members, int((logits.detach().argmax(1) == batch.y).sum())
 
 
-def rate(config: TrainingConfig, number: int) -> float:
-    """The learning rate in epoch ``number``, counted from 1."""
+def rate(config: TrainingConfig, number: int, epochs: int) -> float:
+    """The learning rate in epoch ``number`` of ``epochs``, counted from 1."""
     if config.schedule == "cosine":
-        return config.lr * (1 + math.cos(math.pi * (number - 1) / config.epochs)) / 2
+        return config.lr * (1 + math.cos(math.pi * (number - 1) / epochs)) / 2
     return config.lr * config.decay ** ((number - 1) // config.decay_every)
 
 
@@ -140,7 +142,7 @@ def _own_share(chosen: Ints) -> tuple[Ints, Share]:
 
 def train(run: TrainingRun, on_epoch: Callable[[Epoch], bool | None] | None = None) -> None:
     """Train to the end of the schedule; ``on_epoch`` may return True to stop early."""
-    while run.number < run.config.epochs:
+    while run.number < run.epochs:
         epoch = run.epoch()
         if on_epoch is not None and on_epoch(epoch):
             return
