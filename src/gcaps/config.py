@@ -92,7 +92,9 @@ class NetworkConfig(Section):
         "covariance", description="graph vector: mean and covariance of the nodes; mean, sum or max-sort for comparison"
     )
     rank: int | None = Field(32, ge=1, description="columns Z is projected to before its covariance; none: all columns")
-    reduce: Literal["mean", "sum"] = Field("mean", description="covariance readout by means or by sums")
+    reduce: Literal["auto", "mean", "sum"] = Field(
+        "mean", description="covariance readout by means or by sums; auto: sums where nodes have labels"
+    )
     root: bool = Field(True, description="signed square root of the covariance")
     count: bool = Field(True, description="log of the node count beside the graph vector")
     inputs: bool = Field(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
 from gcaps.config import Config, NetworkConfig
+from gcaps.data.graphset import GraphSet
 from gcaps.errors import MemoryLimitError
 from gcaps.models.network import Network
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
@@ -33,15 +35,17 @@ class GCAPS(Network):
         in_channels: columns of the node features.
         num_classes: how many logits.
         config: the network's shape.
+        reduce: what ``auto`` in its place there stands for, ``"mean"`` or ``"sum"``.
 
     Raises:
         MemoryLimitError: before anything is allocated, where the parameters and their gradients and moments would not
             fit in the machine's memory.
     """
 
-    def __init__(self, in_channels: int, num_classes: int, config: NetworkConfig) -> None:
-        super().__init__(in_channels)
+    def __init__(self, in_channels: int, num_classes: int, config: NetworkConfig, *, reduce: str = "mean") -> None:
+        super().__init__(in_channels, reduce=reduce)
         self.config = config
+        reduce = reduce if config.reduce == "auto" else config.reduce
         require_memory(config)
         self.convs = nn.ModuleList()
         width = in_channels
@@ -59,10 +63,10 @@ class GCAPS(Network):
             )
             self.convs.append(conv)
             width = conv.width
-        self.readout, length = make_readout(config.layers * width, config)
+        self.readout, length = make_readout(config.layers * width, config, reduce)
         self.inputs: MeanPool | None = None
         if config.inputs:
-            self.inputs = MeanPool(config.readout == "sum" or config.reduce == "sum")
+            self.inputs = MeanPool(config.readout == "sum" or reduce == "sum")
             length += in_channels
         self.head = Head(
             BatchNorm(length),
@@ -76,6 +80,11 @@ class GCAPS(Network):
             nn.ReLU(),
             nn.Linear(config.fc, num_classes),
         )
+
+    @staticmethod
+    def measure(config: NetworkConfig, graphs: GraphSet) -> dict[str, Any]:
+        """Sums where nodes have labels: how many there are of a kind then says more than their share."""
+        return {"reduce": "mean" if graphs.node_labels is None else "sum"}
 
     @staticmethod
     def merges(config: NetworkConfig) -> bool:
@@ -111,10 +120,10 @@ SORTED_NODES = 16
 """Nodes that the max-sort readout keeps."""
 
 
-def make_readout(width: int, config: NetworkConfig) -> tuple[nn.Module, int]:
+def make_readout(width: int, config: NetworkConfig, reduce: str) -> tuple[nn.Module, int]:
     """The configured readout of Z [n, width], and the length of its vector."""
     if config.readout == "covariance":
-        covariance = MeanCovariance(width, config.rank, reduce=config.reduce, root=config.root, count=config.count)
+        covariance = MeanCovariance(width, config.rank, reduce=reduce, root=config.root, count=config.count)
         return covariance, covariance.out_channels
     pool: nn.Module = MaxSortPool(SORTED_NODES) if config.readout == "max_sort" else MeanPool(config.readout == "sum")
     length = width * SORTED_NODES if config.readout == "max_sort" else width
