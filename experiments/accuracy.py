@@ -1,11 +1,11 @@
-"""GCAPS-CNN on the paper's eleven data sets: the default configuration, and one for each set.
+"""GCAPS-CNN on the paper's eleven data sets: the plain network, the default configuration, and settings of a set's own.
 
-    python experiments/accuracy.py [--data PTC ENZYMES ...] [--settings default own] [--to results/accuracy] [--jobs 2]
+    python experiments/accuracy.py [--data PTC ENZYMES ...] [--settings default own plain] [--to FOLDER] [--jobs 2]
 
-Ten stratified folds (seed 0), the honest protocol; settings of a set's own stand in experiments/accuracy.toml and were
-chosen on inner validation (experiments/tuning.py). Every fold is kept in `runs/` as soon as it is done, so the script
-can be stopped at any time and started anew; a whole set becomes a result file in the folder, those with own settings in
-its subfolder `own`. `--table` prints the table of what is there, in Markdown, and runs nothing.
+Ten stratified folds (seed 0), the honest protocol. What "plain" is and what a set's own settings are stands in
+experiments/accuracy.toml; default and own settings were chosen on inner validation (experiments/tuning.py). Every fold
+is kept in `runs/` as soon as it is done, so the script can be stopped at any time and started anew; a whole set becomes
+a result file. `--table` prints the table of what is there, in Markdown, and runs nothing.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cells import arguments, markdown, percent, printed
+from cells import arguments, cell_file, markdown, percent, plain, printed
 
+import gcaps
 from gcaps.evaluation import Result, compare
 
 DATA = (
@@ -35,16 +36,19 @@ DATA = (
     "REDDIT-MULTI-5K",
 )
 """Cheap ones first."""
+KINDS = ("default", "own", "plain")
 PAGE: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-def file_of(folder: Path, data: str, kind: str) -> Path:
-    return folder / f"{data}.json" if kind == "default" else folder / kind / f"{data}.json"
+def settings_of(data: str, kind: str) -> dict[str, Any] | None:
+    """What differs from the default configuration; None where there is nothing to run."""
+    if kind == "own":
+        return PAGE["own"].get(data)
+    return plain(gcaps.load(data)) if kind == "plain" else {}
 
 
 def run(data: str, kind: str, folder: Path, jobs: int | None) -> None:
-    settings = {} if kind == "default" else PAGE["own"].get(data)
-    file = file_of(folder, data, kind)
+    file, settings = cell_file(folder, kind, data), settings_of(data, kind)
     if settings is None or file.exists():
         return
     grid = {"gcaps": {name: [value] if isinstance(value, list) else value for name, value in settings.items()}}
@@ -69,21 +73,25 @@ def seconds(result: Result) -> float:
 def table(data: list[str], folder: Path) -> str:
     rows = []
     for name in data:
-        found = {kind: file_of(folder, name, kind) for kind in ("default", "own")}
-        there = {kind: Result.read(file) for kind, file in found.items() if file.exists()}
-        if there:
-            honest = [_rule(there.get(kind), "honest") for kind in found]
-            spent = [f"{seconds(there[kind]) / 60:.0f}" if kind in there else "–" for kind in found]
-            known = PAGE["known"].get(name)
-            cells = [
-                printed(name, "GCAPS-CNN"),
-                *honest,
-                _rule(there.get("default"), "gin"),
-                _rule(there.get("own"), "gin"),
-            ]
-            rows.append([name, *cells, "–" if known is None else f"{known:.1f}", *spent])
-    head = ["data set", "paper", "**default**", "**own settings**", "default, `gin`", "own, `gin`", "best honest known"]
-    return markdown([*head, "default, min", "own, min"], rows)
+        files = {kind: cell_file(folder, kind, name) for kind in KINDS}
+        found = {kind: Result.read(file) for kind, file in files.items() if file.exists()}
+        if found:
+            honest = {kind: _rule(found.get(kind), "honest") for kind in KINDS}
+            spent = f"{seconds(found['default']) / 60:.0f}" if "default" in found else "–"
+            known = f"{PAGE['known'][name]:.1f}" if name in PAGE["known"] else "–"
+            ours = [f"**{honest['default']}**", honest["own"], _rule(found.get("default"), "gin")]
+            rows.append([name, printed(name, "GCAPS-CNN"), honest["plain"], *ours, known, spent])
+    head = [
+        "data set",
+        "paper",
+        "plain",
+        "default",
+        "own settings",
+        "default, `gin` rule",
+        "best honest known",
+        "minutes",
+    ]
+    return markdown(head, rows)
 
 
 def _rule(result: Result | None, rule: str) -> str:
@@ -93,7 +101,7 @@ def _rule(result: Result | None, rule: str) -> str:
 def main() -> None:
     parser = arguments(__doc__, "results/accuracy")
     parser.add_argument("--data", nargs="+", default=list(DATA), choices=DATA)
-    parser.add_argument("--settings", nargs="+", default=["default", "own"], choices=["default", "own"])
+    parser.add_argument("--settings", nargs="+", default=list(KINDS), choices=KINDS)
     options = parser.parse_args()
     if not options.table:
         for kind in options.settings:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import gcaps
+from gcaps.data.graphset import GraphSet
 from gcaps.evaluation import Fold, evaluate
 from gcaps.evaluation.published import published
 
@@ -19,6 +21,13 @@ def arguments(about: str | None, folder: str) -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--table", action="store_true")
     return parser
+
+
+def plain(graphs: GraphSet) -> dict[str, Any]:
+    """The settings of the plain network of the paper: FGSD beside degrees where nodes have no labels."""
+    page = tomllib.loads(Path(__file__).with_name("accuracy.toml").read_text(encoding="utf-8"))
+    settings: dict[str, Any] = page["plain"]
+    return settings if graphs.node_labels is not None else settings | {"features": ["degree", "fgsd"]}
 
 
 def cell_file(folder: Path, data: str, cell: str) -> Path:

@@ -3,8 +3,8 @@
     python experiments/tuning.py [--data ENZYMES PROTEINS ...] [--settings NAME ...] [--to results/tuning] [--jobs 2]
 
 The graphs of a set that the first of ten stratified folds (seed 0) trains on are divided into five folds again; PARTS
-says how many of them are tried on each set. Settings stand in experiments/tuning.toml. Every cell is a result file,
-its "test" graphs inner validation graphs; cells that are there already are not run again.
+says how many of them are tried on each set. Settings stand in experiments/tuning.toml, against the plain network. Every
+cell is a result file, its "test" graphs inner validation graphs; cells that are there already are not run again.
 `--table` prints the table of what is there, in Markdown, and runs nothing: accuracy after the last epoch and, in
 brackets, at the best epoch in common and its number.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cells import arguments, cell_file, markdown
+from cells import arguments, cell_file, markdown, plain
 
 import gcaps
 from gcaps.data.graphset import GraphSet
@@ -54,7 +54,7 @@ def run(data: str, names: list[str], folder: Path, jobs: int | None) -> None:
         if file.exists():
             continue
         command = f"python experiments/tuning.py --data {data} --settings {name}"
-        result = evaluate(graphs, splits=folds, config=dict(SETTINGS[name]), jobs=jobs, command=command)
+        result = evaluate(graphs, splits=folds, config=plain(graphs) | SETTINGS[name], jobs=jobs, command=command)
         about = f"the first {len(folds)} of 5 stratified folds, seed 1, of what the first of 10, seed 0, trains on"
         replace(result, splits=about).save(file)
         print(f"{data}  {name}: {cell(result)} in {sum(fold.seconds for fold in result.folds):,.0f} s", flush=True)

@@ -14,10 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from gcaps.errors import ConfigError
 
 FeatureName = Literal["labels", "attributes", "degree", "constant", "fgsd"]
+CapsuleName = Literal["moments", "central", "polynomial", "density", "routing"]
 FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf", "mean", "chebyshev", "cayley"]
 MANY, FEW, ENOUGH = 100, 30, 750
 """Epochs on few graphs, epochs on many, and how many graphs are many: a step is a step, and many graphs have many."""
-CapsuleName = Literal["moments", "central", "polynomial", "density", "routing"]
+EPOCHS = f"passes over the training graphs; auto: {MANY}, or {FEW} from {ENOUGH} training graphs on"
+SCHEDULE = "how the rate falls: by decay, or along half a cosine that would be 0 after the last epoch"
 
 
 class Section(BaseModel):
@@ -26,6 +28,8 @@ class Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     method: ClassVar[str] = ""
     """The method that a whole configuration is for."""
+    earlier: ClassVar[dict[str, Any]] = {}
+    """What settings that older records lack stood at then, where their default has changed since."""
 
     @classmethod
     def parse(cls, values: dict[str, Any]) -> Self:
@@ -66,12 +70,8 @@ class Section(BaseModel):
 class FeatureConfig(Section):
     """What a node is described by before the first layer (spec section 4)."""
 
-    unlabelled: ClassVar[tuple[FeatureName, ...]] = ("degree", "fgsd")
-    """What ``auto`` stands for on a set without node labels."""
-
     features: tuple[FeatureName, ...] | Literal["auto"] = Field(
-        "auto",
-        description="node features, joined with commas; auto: labels where the set has them, else degree and fgsd",
+        "auto", description="node features, joined with commas; auto: labels where the set has them, else degree"
     )
     fgsd_bins: int = Field(32, ge=1, le=4096, description="bins of the harmonic-distance histogram")
 
@@ -93,7 +93,7 @@ class NetworkConfig(Section):
     )
     rank: int | None = Field(32, ge=1, description="columns Z is projected to before its covariance; none: all columns")
     reduce: Literal["auto", "mean", "sum"] = Field(
-        "mean", description="covariance readout by means or by sums; auto: sums where nodes have labels"
+        "auto", description="covariance readout by means or by sums; auto: sums where nodes have labels"
     )
     root: bool = Field(True, description="signed square root of the covariance")
     count: bool = Field(True, description="log of the node count beside the graph vector")
@@ -107,16 +107,12 @@ class NetworkConfig(Section):
 class TrainingConfig(Section):
     """How the network is trained, and which epoch counts (spec sections 5 and 8)."""
 
-    epochs: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
-        100, description=f"passes over the training graphs; auto: {MANY}, or {FEW} from {ENOUGH} training graphs on"
-    )
+    epochs: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(100, description=EPOCHS)
     batch_size: int = Field(32, ge=1, description="graphs a step")
     lr: float = Field(0.005, gt=0, description="Adam's initial learning rate")
     decay: float = Field(0.1, gt=0, le=1, description="factor on the learning rate at each decay step")
     decay_every: int = Field(40, ge=1, description="epochs between two decay steps")
-    schedule: Literal["step", "cosine"] = Field(
-        "step", description="how the rate falls: by decay, or along half a cosine that would be 0 after the last epoch"
-    )
+    schedule: Literal["step", "cosine"] = Field("step", description=SCHEDULE)
     weight_decay: float = Field(1e-4, ge=0, description="L2 regularisation")
     averaging: float = Field(
         0.0, ge=0, lt=1, description="the running average of weights predicts, with this share of the old in each step"
@@ -146,6 +142,16 @@ class TrainingConfig(Section):
 
 
 class Config(TrainingConfig, NetworkConfig, FeatureConfig):  # fields come in reverse order of the bases
-    """Everything that decides what GCAPS-CNN computes, apart from the data and the seed."""
+    """Everything that decides what GCAPS-CNN computes, apart from the data and the seed.
+
+    The defaults were chosen on inner validation (docs/accuracy.md).
+    """
 
     method: ClassVar[str] = "gcaps"
+    earlier: ClassVar[dict[str, Any]] = {"schedule": "step"}
+
+    epochs: Annotated[int, Field(ge=1)] | Literal["auto"] = Field("auto", description=EPOCHS)
+    batch_size: int = Field(64, ge=1, description="graphs a step")
+    lr: float = Field(0.003, gt=0, description="Adam's initial learning rate")
+    schedule: Literal["step", "cosine"] = Field("cosine", description=SCHEDULE)
+    weight_decay: float = Field(1e-3, ge=0, description="L2 regularisation")

@@ -107,8 +107,9 @@ def _of_run(run: Path, fold: int | None) -> Iterator[Verdict]:
 
 def _settings(result: Result, fold: FoldResult) -> dict[str, Any]:
     """The configuration of a fold: the result's, and what a grid has left to the fold to choose."""
-    fields = METHODS[result.method].config.model_fields
-    return {name: value for name, value in fold.chosen.items() if name in fields} | result.config
+    kind = METHODS[result.method].config
+    chosen = {name: value for name, value in fold.chosen.items() if name in kind.model_fields}
+    return kind.earlier | chosen | result.config
 
 
 def _pick(folds: list[FoldResult], number: int | None, name: str) -> FoldResult:

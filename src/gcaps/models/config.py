@@ -6,17 +6,12 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from gcaps.config import Config, FeatureConfig, FeatureName, TrainingConfig
+from gcaps.config import Config, FeatureConfig, TrainingConfig
 
 
 class PeerConfig(TrainingConfig, FeatureConfig):
     """What all of them share: node features, and training with Adam."""
 
-    unlabelled: ClassVar[tuple[FeatureName, ...]] = ("degree",)
-
-    features: tuple[FeatureName, ...] | Literal["auto"] = Field(
-        "auto", description="node features, joined with commas; auto: labels where the set has them, else degree"
-    )
     weight_decay: float = Field(0.0, ge=0, description="L2 regularisation")
     decay: float = Field(1.0, gt=0, le=1, description="factor on the learning rate at each decay step")
     dropout: float = Field(0.5, ge=0, lt=1, description="dropout before the last layer")
