@@ -98,7 +98,7 @@ class NetworkConfig(Section):
     root: bool = Field(True, description="signed square root of the covariance")
     count: bool = Field(True, description="log of the node count beside the graph vector")
     inputs: bool = Field(
-        False, description="mean of the node features (the sum with readout or reduce = sum) beside the graph vector"
+        False, description="mean of the node features (their sum where the readout takes sums) beside the graph vector"
     )
     fc: int = Field(64, ge=1, le=65536, description="width of the two fully connected layers")
     dropout: float = Field(0.5, ge=0, lt=1, description="dropout before each fully connected layer")

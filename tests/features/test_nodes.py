@@ -42,12 +42,12 @@ def test_degrees_beyond_the_training_graphs_share_the_last_column():
     assert x[graphs.degrees > MAX_DEGREE][:, -1].all()
 
 
-def test_auto_takes_labels_and_without_them_degree_and_fgsd():
+def test_auto_takes_labels_and_without_them_degrees():
     graphs = hostile_graphs(8)
     assert resolve(FeatureConfig(), graphs) == ("labels",)
     from dataclasses import replace
 
-    assert resolve(FeatureConfig(), replace(graphs, node_labels=None)) == ("degree", "fgsd")
+    assert resolve(FeatureConfig(), replace(graphs, node_labels=None)) == ("degree",)
 
 
 def test_every_part_survives_json(hostile):

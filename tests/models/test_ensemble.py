@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -66,11 +68,20 @@ def test_an_ensemble_is_trained_saved_and_loaded(tmp_path, kind):
     np.testing.assert_array_equal(loaded.predict_proba(graphs), model.predict_proba(graphs))
 
 
-@pytest.mark.parametrize(("readout", "total"), [("mean", False), ("sum", True), ("covariance", False)])
-def test_inputs_stand_beside_the_graph_vector(readout, total):
+@pytest.mark.parametrize(
+    ("settings", "total"),
+    [
+        ({"readout": "mean"}, False),
+        ({"readout": "sum"}, True),
+        ({"reduce": "mean"}, False),
+        ({"reduce": "sum"}, True),
+        ({}, True),  # these graphs have labels
+    ],
+)
+def test_inputs_stand_beside_the_graph_vector(settings, total):
     graphs = hostile_graphs(12, seed=2)
     x = np.random.default_rng(0).standard_normal((graphs.num_nodes, 3))
-    network = build_network(Config(**SMALL, inputs=True, readout=readout), 3, graphs).eval()
+    network = build_network(Config(**SMALL, inputs=True, **settings), 3, graphs).eval()
     found = network.embed(whole_batch(graphs, x, torch.float32))[:, -3:].detach().numpy()
     for g in range(len(graphs)):
         rows = x[graphs.node_ptr[g] : graphs.node_ptr[g + 1]]
@@ -84,3 +95,12 @@ def test_members_that_do_not_fit_together_are_refused(monkeypatch):
     require_memory(config)
     with pytest.raises(MemoryLimitError, match="set rank"):
         require_memory(config.model_copy(update={"members": 2}))
+
+
+def test_the_readout_takes_sums_where_nodes_have_labels():
+    graphs = hostile_graphs(12, seed=2)
+    for some, expected in ((graphs, "sum"), (replace(graphs, node_labels=None), "mean")):
+        network = build_network(Config(**SMALL), 3, some)
+        assert network.measured == {"reduce": expected}
+        assert network.readout.reduce == expected
+        assert build_network(Config(**SMALL, reduce="mean"), 3, some).readout.reduce == "mean"

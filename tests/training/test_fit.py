@@ -105,7 +105,7 @@ def test_learning_rate_falls_in_steps(graphs, monkeypatch):
         original(self)
 
     monkeypatch.setattr(FlatAdam, "step", step)
-    fit(graphs, np.arange(16), SMALL.model_copy(update={"decay_every": 2, "lr": 0.01}), 0)
+    fit(graphs, np.arange(16), SMALL.model_copy(update={"schedule": "step", "decay_every": 2, "lr": 0.01}), 0)
     np.testing.assert_allclose(rates, [0.01, 0.01, 0.001, 0.001])
 
 

@@ -66,7 +66,7 @@ class GCAPS(Network):
         self.readout, length = make_readout(config.layers * width, config, reduce)
         self.inputs: MeanPool | None = None
         if config.inputs:
-            self.inputs = MeanPool(config.readout == "sum" or reduce == "sum")
+            self.inputs = MeanPool(config.readout == "sum" or (config.readout == "covariance" and reduce == "sum"))
             length += in_channels
         self.head = Head(
             BatchNorm(length),
