@@ -1,11 +1,13 @@
 """Merged nodes: the network computes from rows what it computes from nodes, forwards and backwards."""
 
+from dataclasses import fields
+
 import networkx as nx
 import numpy as np
 import pytest
 import torch
 
-from gcaps.batching import BatchSource
+from gcaps.batching import BatchSource, merging
 from gcaps.batching.merging import merged_nodes
 from gcaps.config import Config, FeatureConfig
 from gcaps.data.names import neighbors_of_set
@@ -46,6 +48,15 @@ def test_rows_are_an_equitable_partition_of_every_graph():
     np.testing.assert_array_equal(A.sum(axis=1), graphs.degrees[merged.head])
     np.testing.assert_array_equal(merged.times[:, None] * A, (merged.times[:, None] * A).T)
     assert A.sum() < len(neighbors_of_set(graphs))
+
+
+def test_rows_do_not_depend_on_how_many_graphs_are_looked_at_at_a_time(monkeypatch):
+    x = NodeFeatures.fit(FeatureConfig(features=("degree",)), symmetric_graphs()).encode(symmetric_graphs())
+    whole = merged_nodes(symmetric_graphs(), x)
+    monkeypatch.setattr(merging, "PIECE", 20)
+    pieces = merged_nodes(symmetric_graphs(), x)
+    for field in fields(whole):
+        np.testing.assert_array_equal(getattr(whole, field.name), getattr(pieces, field.name))
 
 
 def test_features_keep_apart_what_structure_does_not():

@@ -15,14 +15,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.sparse import csr_array
 
-from gcaps.data.arrays import Array, Floats, Ints, Ints32, pointer, ranges
+from gcaps.data.arrays import Array, Floats, Ints, Ints32, pointer, ranges, strides
 from gcaps.data.colors import stable_colors
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names, join, neighbors_of_set, rows
+from gcaps.data.names import Names, join, rows
 from gcaps.features import NodeMatrix
 
 WORTHWHILE = 0.7
 """Merging begins to pay where this share of the rows is left, or less."""
+PIECE = 1 << 20
+"""Arcs that are looked at at a time."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,8 @@ def merged_nodes(graphs: GraphSet, x: NodeMatrix) -> MergedNodes | None:
     place[order] = np.arange(len(order))
     head, row, times = head[order], place[row], times[order]
     degrees = graphs.degrees_of(head)
-    ends = row[neighbors_of_set(graphs)[ranges(graphs.edge_ptr[head], degrees)]]
+    others = graphs.neighbors[ranges(graphs.edge_ptr[head], degrees)]
+    ends = row[others + np.repeat(graphs.node_ptr[graph[head]], degrees)]
     arcs = csr_array((np.ones(len(ends), np.float32), ends, pointer(degrees)), shape=(len(head), len(head)))
     arcs.sum_duplicates()
     node_ptr = np.searchsorted(head, graphs.node_ptr)
@@ -97,9 +100,13 @@ _known: WeakKeyDictionary[GraphSet, Names] = WeakKeyDictionary()
 
 
 def _structural_colors(graphs: GraphSet) -> Names:
-    """Stable colors without features, found once for a set: features are fitted anew for each fold."""
+    """Stable colors without features, found once for a set: features are fitted anew for each fold.
+
+    Some graphs at a time, since a color's name does not depend on the set it was met in.
+    """
     if graphs not in _known:
-        _known[graphs] = stable_colors(graphs)
+        parts = (graphs.subset(np.arange(a, b)) for a, b in strides(graphs.arc_counts, PIECE))
+        _known[graphs] = np.concatenate([stable_colors(part) for part in parts])
     return _known[graphs]
 
 
