@@ -48,6 +48,7 @@ def test_every_verb_explains_itself_with_an_example(verb):
 
 def test_every_setting_is_an_option_of_train():
     found = run("train", "--help", COLUMNS="200").stdout
+    assert "N|auto" in found, "what an option takes, not what Python calls it"
     for name in Config.model_fields:
         assert "--" + name.replace("_", "-") in found
 

@@ -109,6 +109,7 @@ def _metavar(annotation: Any) -> str:
     parts = [p for p in get_args(annotation) if p is not type(None)] if _is_union(annotation) else [annotation]
     names = []
     for part in parts:
+        part = get_args(part)[0] if get_origin(part) is Annotated else part
         if get_origin(part) is Literal:
             names.append("|".join(map(str, get_args(part))))
         elif get_origin(part) is tuple:
