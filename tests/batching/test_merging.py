@@ -41,7 +41,7 @@ def test_rows_are_an_equitable_partition_of_every_graph():
     sizes = np.add.reduceat(merged.times, merged.node_ptr[:-1])
     np.testing.assert_array_equal(sizes, graphs.sizes)
     row = np.repeat(np.arange(len(merged.head)), np.diff(merged.edge_ptr))
-    graph = np.repeat(np.arange(len(graphs)), merged.sizes)
+    graph = np.repeat(np.arange(len(graphs)), np.diff(merged.node_ptr))
     col = merged.neighbors + merged.node_ptr[graph[row]]
     A = np.zeros((len(merged.head),) * 2)
     A[row, col] = merged.edge_weight

@@ -108,6 +108,9 @@ class BatchSource:
         self.graphs, self.x, self.dtype, self.extras = graphs, x, dtype, extras
         self._rows: GraphSet | MergedNodes = self.merged or graphs
         self._first_arc = self._rows.edge_ptr[self._rows.node_ptr]
+        self._arc_counts = np.diff(self._first_arc)
+        self.sizes: Ints = np.diff(self._rows.node_ptr)
+        """[G] the rows of each graph."""
 
     @property
     def streams(self) -> bool:
@@ -119,11 +122,6 @@ class BatchSource:
         """d"""
         return self.x.num_features if isinstance(self.x, NodeFeatures) else self.x.shape[1]
 
-    @property
-    def sizes(self) -> Ints:
-        """[G] the rows of each graph."""
-        return self._rows.sizes
-
     def __len__(self) -> int:
         return len(self.graphs)
 
@@ -131,7 +129,7 @@ class BatchSource:
         """The batch of the graphs at ``indices``, in that order; no loop over graphs, nodes or arcs."""
         graphs, rows = self.graphs, self._rows
         indices = np.asarray(indices, dtype=np.int64)
-        sizes, arcs = rows.sizes[indices], rows.arc_counts[indices]
+        sizes, arcs = self.sizes[indices], self._arc_counts[indices]
         ptr = pointer(sizes)
         nodes = ranges(rows.node_ptr[indices], sizes)
         at = ranges(self._first_arc[indices], arcs)
@@ -142,7 +140,7 @@ class BatchSource:
         dense, codes = (x.dense, x.codes) if isinstance(x, NodeMatrix) else (x, None)
         return Batch(
             torch.from_numpy(dense).to(self.dtype),
-            torch.from_numpy(pointer(rows.degrees_of(nodes))),
+            torch.from_numpy(pointer(rows.edge_ptr[nodes + 1] - rows.edge_ptr[nodes])),
             torch.from_numpy(col),
             None if weight is None else torch.from_numpy(weight).to(self.dtype),
             torch.from_numpy(ptr),

@@ -9,13 +9,12 @@ neighbors of any one node of a, and m_a A_ab = m_b A_ba. Means, covariances and 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from gcaps.data.arrays import Array, Floats, Ints, Ints32, pointer, ranges, strides
+from gcaps.data.arrays import Floats, Ints, Ints32, pointer, ranges, strides
 from gcaps.data.colors import stable_colors
 from gcaps.data.graphset import GraphSet
 from gcaps.data.names import Names, join, rows
@@ -43,21 +42,6 @@ class MergedNodes:
     """[K] one node of each row."""
     times: Floats
     """[K] m, how many nodes each row stands for."""
-
-    @cached_property
-    def sizes(self) -> Ints:
-        """[G] the number of rows of each graph."""
-        return np.diff(self.node_ptr)
-
-    @cached_property
-    def arc_counts(self) -> Ints:
-        """[G] the number of arcs of each graph."""
-        return np.diff(self.edge_ptr[self.node_ptr])
-
-    def degrees_of(self, nodes: Array) -> Ints:
-        """[n] the number of arcs of some rows."""
-        degrees: Ints = self.edge_ptr[nodes + 1] - self.edge_ptr[nodes]
-        return degrees
 
 
 def merged_nodes(graphs: GraphSet, x: NodeMatrix) -> MergedNodes | None:
