@@ -101,10 +101,10 @@ class BatchSource:
     ) -> None:
         if not isinstance(x, NodeFeatures) and len(x) != graphs.num_nodes:
             raise ValueError(f"{len(x)} rows of features for {graphs.num_nodes} nodes")
-        self.merged = merged_nodes(graphs, x) if merge and isinstance(x, NodeMatrix) else None
-        if self.merged is not None:
-            assert isinstance(x, NodeMatrix)
-            x = x[self.merged.head]
+        self.merged: MergedNodes | None = None
+        if merge and isinstance(x, NodeMatrix):
+            self.merged = merged_nodes(graphs, x)
+            x = x if self.merged is None else x[self.merged.head]
         self.graphs, self.x, self.dtype, self.extras = graphs, x, dtype, extras
         self._rows: GraphSet | MergedNodes = self.merged or graphs
         self._first_arc = self._rows.edge_ptr[self._rows.node_ptr]
