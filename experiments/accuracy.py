@@ -48,8 +48,8 @@ def settings_of(data: str, kind: str) -> dict[str, Any] | None:
 
 
 def run(data: str, kind: str, folder: Path, jobs: int | None) -> None:
-    file, settings = cell_file(folder, kind, data), settings_of(data, kind)
-    if settings is None or file.exists():
+    file = cell_file(folder, kind, data)
+    if file.exists() or (settings := settings_of(data, kind)) is None:
         return
     grid = {"gcaps": {name: [value] if isinstance(value, list) else value for name, value in settings.items()}}
     result = compare(data, ["gcaps"], run=Path("runs/accuracy") / kind / data, grid=grid, jobs=jobs).result(
