@@ -7,18 +7,27 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from gcaps.errors import ConfigError
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 FeatureName = Literal["labels", "attributes", "degree", "constant", "fgsd"]
 CapsuleName = Literal["moments", "central", "polynomial", "density", "routing"]
 FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf", "mean", "chebyshev", "cayley"]
-MANY, FEW, ENOUGH = 100, 30, 750
-"""Epochs on few graphs, epochs on many, and how many graphs are many: a step is a step, and many graphs have many."""
-EPOCHS = f"passes over the training graphs; auto: {MANY}, or {FEW} from {ENOUGH} training graphs on"
+MANY, FEW, FEWEST = 100, 30, 12
+"""Epochs on few graphs, on many, and on many whose sizes differ much."""
+ENOUGH, MUCH = 750, 0.85
+"""How many graphs are many, and which deviation of the sizes, as a share of their mean, is much: graphs that size and
+composition already tell apart are soon known by heart (docs/accuracy.md)."""
+EPOCHS = (
+    f"passes over the training graphs; auto: {MANY}, from {ENOUGH} graphs on {FEW}, or {FEWEST} where the numbers of "
+    f"nodes deviate by more than {MUCH} of their mean"
+)
 SCHEDULE = "how the rate falls: by decay, or along half a cosine that would be 0 after the last epoch"
 
 
@@ -128,11 +137,13 @@ class TrainingConfig(Section):
     members: int = Field(1, ge=1, le=64, description="networks trained side by side whose probabilities are averaged")
     threads: int = Field(1, ge=1, description="CPU threads of one training; the result belongs to this number")
 
-    def passes(self, graphs: int) -> int:
-        """Epochs of a training on so many graphs."""
+    def passes(self, sizes: NDArray[Any]) -> int:
+        """Epochs of a training on graphs with so many nodes each."""
         if self.epochs != "auto":
             return self.epochs
-        return MANY if graphs < ENOUGH else FEW
+        if len(sizes) < ENOUGH:
+            return MANY
+        return FEWEST if sizes.std() > MUCH * sizes.mean() else FEW
 
     @model_validator(mode="after")
     def _validation_options_need_validation(self) -> Self:

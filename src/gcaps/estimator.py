@@ -60,7 +60,7 @@ class GraphCapsuleClassifier(ClassifierMixin, TransformerMixin, BaseEstimator): 
         self.classes_ = graphs.classes
         numbers = np.arange(len(graphs))
         if self.verbose:
-            with training_bar(graphs.name, config.passes(len(graphs))) as report:
+            with training_bar(graphs.name, config.passes(graphs.sizes)) as report:
                 found = fit(graphs, numbers, config, self.seed, on_epoch=lambda epoch: report(0, epoch))
         else:
             found = fit(graphs, numbers, config, self.seed)

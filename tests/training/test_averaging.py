@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 import gcaps
-from gcaps.config import ENOUGH, FEW, MANY, Config
+from gcaps.config import ENOUGH, FEW, FEWEST, MANY, MUCH, Config
 from gcaps.errors import ConfigError
 from gcaps.training import fit
 from gcaps.training.averaging import WeightAverage
@@ -81,12 +81,15 @@ def test_rates_fall_in_steps_or_along_a_cosine():
     assert [rate(step, number, 5) for number in range(1, 6)] == [0.01, 0.01, 0.005, 0.005, 0.0025]
     cosine = Config(lr=0.01, schedule="cosine", epochs=4)
     expected = [0.01, 0.01 * (1 + math.sqrt(0.5)) / 2, 0.005, 0.01 * (1 - math.sqrt(0.5)) / 2]
-    assert [rate(cosine, number, cosine.passes(9)) for number in range(1, 5)] == pytest.approx(expected)
+    assert [rate(cosine, number, cosine.passes(np.ones(9))) for number in range(1, 5)] == pytest.approx(expected)
 
 
 def test_many_graphs_take_fewer_epochs_unless_told():
-    assert Config(epochs="auto").passes(ENOUGH - 1) == MANY
-    assert Config(epochs="auto").passes(ENOUGH) == FEW
-    assert Config(epochs=7).passes(10**6) == 7
+    alike, unlike = np.full(ENOUGH, 20), np.arange(ENOUGH) ** 3
+    assert alike.std() < MUCH * alike.mean()
+    assert unlike.std() > MUCH * unlike.mean()
+    assert [Config(epochs="auto").passes(sizes[1:]) for sizes in (alike, unlike)] == [MANY, MANY]
+    assert [Config(epochs="auto").passes(sizes) for sizes in (alike, unlike)] == [FEW, FEWEST]
+    assert [Config(epochs=7).passes(sizes) for sizes in (alike, unlike, alike[:1])] == [7, 7, 7]
     with pytest.raises(ConfigError, match=r"epochs: .*greater than or equal to 1"):
         Config.parse({"epochs": 0})

@@ -63,7 +63,7 @@ def run(
 
     model = output / "model"
     console.print(f"\n[bold cyan]3[/]  A classifier from all graphs: [bold]gcaps train {data}{settings} -o {model}[/]")
-    with training_bar("all graphs", config.passes(len(graphs)), 1, console) as bar:
+    with training_bar("all graphs", config.passes(graphs.sizes), 1, console) as bar:
         fitted, _, _ = fit(graphs, np.arange(len(graphs)), config, 0, on_epoch=lambda epoch: bar(0, epoch))
     persistence.save(fitted, model)
 

@@ -73,7 +73,7 @@ def run(
 
     graphs = load(data)
     count = folds if splits is None else len(read_splits(splits, len(graphs)))
-    epochs = config.passes(len(graphs) - len(graphs) // count) if isinstance(config, TrainingConfig) else 1
+    epochs = config.passes(graphs.sizes[len(graphs) // count :]) if isinstance(config, TrainingConfig) else 1
     with training_bar(f"{graphs.name}, {count} folds", epochs, count) as report:
         result = evaluate(
             graphs,

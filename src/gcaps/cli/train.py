@@ -44,7 +44,7 @@ def run(
     with joined(f"run the same command again: it goes on from {kept}"):
         graphs = load(data)
         console = None if is_first_process() else Console(quiet=True)
-        with training_bar(graphs.name, config.passes(len(graphs)), console=console) as report:
+        with training_bar(graphs.name, config.passes(graphs.sizes), console=console) as report:
             model, curves, epoch = fit(
                 graphs,
                 np.arange(len(graphs)),

@@ -69,7 +69,7 @@ def fit(
     everything = np.asarray(indices, dtype=np.int64)
     if config.selection == "last":
         run = _Run(graphs, everything, config, seed, None, watch, on_epoch, snapshot)
-        return run.fitted(), run.curves, config.passes(len(everything))
+        return run.fitted(), run.curves, config.passes(graphs.sizes[everything])
     if validation is None:
         inner, held = inner_split(graphs.targets[everything], config.validation, seed)
         training, validation = everything[inner], everything[held]

@@ -77,7 +77,7 @@ class TrainingRun:
         self.optimizer = FlatAdam(network, config.lr, config.weight_decay)
         self.average = WeightAverage(network, self.optimizer.flat, config.averaging) if config.averaging else None
         self.rng = np.random.default_rng(seed)
-        self.epochs = config.passes(len(indices))
+        self.epochs = config.passes(source.graphs.sizes[indices])
         """Epochs to do."""
         self.number = 0
         """Epochs done."""
