@@ -21,12 +21,12 @@ CapsuleName = Literal["moments", "central", "polynomial", "density", "routing"]
 FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf", "mean", "chebyshev", "cayley"]
 MANY, FEW, FEWEST = 100, 30, 12
 """Epochs on few graphs, on many, and on many whose sizes differ much."""
-ENOUGH, MUCH = 750, 0.85
-"""How many graphs are many, and which deviation of the sizes, as a share of their mean, is much: graphs that size and
-composition already tell apart are soon known by heart (docs/accuracy.md)."""
+ENOUGH, MUCH = 750, 4.5
+"""How many graphs are many, and how many times as large as a small graph (the first decile) a large one (the ninth) is
+where sizes differ much: graphs that size and composition already tell apart are soon known by heart."""
 EPOCHS = (
-    f"passes over the training graphs; auto: {MANY}, from {ENOUGH} graphs on {FEW}, or {FEWEST} where the numbers of "
-    f"nodes deviate by more than {MUCH} of their mean"
+    f"passes over the training graphs; auto: {MANY}, from {ENOUGH} graphs on {FEW}, or {FEWEST} where the ninth decile "
+    f"of their sizes is above {MUCH} times the first"
 )
 SCHEDULE = "how the rate falls: by decay, or along half a cosine that would be 0 after the last epoch"
 
@@ -143,7 +143,10 @@ class TrainingConfig(Section):
             return self.epochs
         if len(sizes) < ENOUGH:
             return MANY
-        return FEWEST if sizes.std() > MUCH * sizes.mean() else FEW
+        ordered = sizes.copy()
+        ordered.sort()
+        small, large = ordered[len(sizes) // 10], ordered[len(sizes) * 9 // 10]
+        return FEWEST if large > MUCH * small else FEW
 
     @model_validator(mode="after")
     def _validation_options_need_validation(self) -> Self:
