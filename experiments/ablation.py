@@ -10,6 +10,7 @@ are not run again, so the script can be stopped at any time and started anew.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from cells import arguments, cell_file, markdown, percent, plain
 import gcaps
 from gcaps.evaluation import Result, evaluate, stratified_folds
 
+RESULTS = Path("results/ablation")
 RUNS = {"ENZYMES": (5, 60), "IMDB-BINARY": (3, 20), "NCI1": (1, 30)}
 """How many of ten folds are tested, and how many epochs each is trained."""
 
@@ -59,7 +61,7 @@ def run(data: str, folder: Path, jobs: int | None) -> None:
         print(f"{data}  {cell}: {honest.mean:.1%} ± {honest.std:.1%}", flush=True)
 
 
-def table(data: list[str], folder: Path) -> str:
+def table(data: Sequence[str] = tuple(RUNS), folder: Path = RESULTS) -> str:
     rows = []
     for cell in CELLS:
         numbers = []
@@ -73,7 +75,7 @@ def table(data: list[str], folder: Path) -> str:
 
 
 def main() -> None:
-    parser = arguments(__doc__, "results/ablation")
+    parser = arguments(__doc__, RESULTS)
     parser.add_argument("--data", nargs="+", default=list(RUNS), choices=list(RUNS))
     options = parser.parse_args()
     if not options.table:

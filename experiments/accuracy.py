@@ -1,22 +1,24 @@
 """GCAPS-CNN on the paper's eleven data sets: the plain network, the default configuration, and settings of a set's own.
 
-    python experiments/accuracy.py [--data PTC ENZYMES ...] [--settings default own plain] [--to FOLDER] [--jobs 2]
+    python experiments/accuracy.py [--data PTC ENZYMES ...] [--settings default own plain attributes] [--to FOLDER]
+                                   [--jobs 2]
 
-Ten stratified folds (seed 0), the honest protocol. What "plain" is and what a set's own settings are stands in
-experiments/accuracy.toml; default and own settings were chosen on inner validation (experiments/tuning.py). Every fold
-is kept in `runs/` as soon as it is done, so the script can be stopped at any time and started anew; a whole set becomes
-a result file. `--table` prints the table of what is there, in Markdown, and runs nothing.
+Ten stratified folds (seed 0), the honest protocol. What "plain" is, what a set's own settings are and which sets have
+attributes stands in experiments/accuracy.toml; default and own settings were chosen on inner validation
+(experiments/tuning.py). Every fold is kept in `runs/` as soon as it is done, so the script can be stopped at any time
+and started anew; a whole set becomes a result file. `--table` prints the table of what is there, in Markdown, and runs
+nothing.
 """
 
 from __future__ import annotations
 
 import shlex
-import tomllib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cells import arguments, cell_file, markdown, percent, plain, printed
+from cells import PAGE, arguments, cell_file, markdown, percent, plain, printed
 
 import gcaps
 from gcaps.evaluation import Result, compare
@@ -36,14 +38,15 @@ DATA = (
     "REDDIT-MULTI-5K",
 )
 """Cheap ones first."""
-KINDS = ("default", "own", "plain")
-PAGE: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+KINDS = ("default", "own", "plain", "attributes")
+RULES = ("honest", "last", "gin", "best")
+RESULTS = Path("results/accuracy")
 
 
 def settings_of(data: str, kind: str) -> dict[str, Any] | None:
     """What differs from the default configuration; None where there is nothing to run."""
-    if kind == "own":
-        return PAGE["own"].get(data)
+    if kind in ("own", "attributes"):
+        return PAGE[kind].get(data)
     return plain(gcaps.load(data)) if kind == "plain" else {}
 
 
@@ -58,8 +61,7 @@ def run(data: str, kind: str, folder: Path, jobs: int | None) -> None:
     assert result is not None
     options = [f"--{name.replace('_', '-')}={_text(value)}" for name, value in settings.items()]
     replace(result, command=shlex.join(["gcaps", "evaluate", data, *options])).save(file)
-    honest = result.protocols["honest"]
-    print(f"{data}  {kind}: {percent(honest.mean, honest.std)} in {seconds(result):,.0f} s", flush=True)
+    print(f"{data}  {kind}: {percent_of(result, 'honest')} in {seconds(result):,.0f} s", flush=True)
 
 
 def _text(value: Any) -> str:
@@ -70,36 +72,71 @@ def seconds(result: Result) -> float:
     return sum(fold.seconds for fold in result.folds)
 
 
-def table(data: list[str], folder: Path) -> str:
+def recorded(data: str, folder: Path) -> dict[str, Result]:
+    """What there is of a set."""
+    files = {kind: cell_file(folder, kind, data) for kind in KINDS}
+    return {kind: Result.read(file) for kind, file in files.items() if file.exists()}
+
+
+def table(data: Sequence[str] = DATA, folder: Path = RESULTS) -> str:
+    """A row for each set: the paper's number, ours, the best known, and the minutes that ten folds took."""
     rows = []
     for name in data:
-        files = {kind: cell_file(folder, kind, name) for kind in KINDS}
-        found = {kind: Result.read(file) for kind, file in files.items() if file.exists()}
-        if found:
-            honest = {kind: _rule(found.get(kind), "honest") for kind in KINDS}
-            spent = f"{seconds(found['default']) / 60:.0f}" if "default" in found else "–"
-            known = f"{PAGE['known'][name]:.1f}" if name in PAGE["known"] else "–"
-            ours = [f"**{honest['default']}**", honest["own"], _rule(found.get("default"), "gin")]
-            rows.append([name, printed(name, "GCAPS-CNN"), honest["plain"], *ours, known, spent])
-    head = [
-        "data set",
-        "paper",
-        "plain",
-        "default",
-        "own settings",
-        "default, `gin` rule",
-        "best honest known",
-        "minutes",
-    ]
-    return markdown(head, rows)
+        if found := recorded(name, folder):
+            ours = [honest(found, "plain"), f"**{honest(found, 'default')}**", honest(found, "own")]
+            spent = [_minutes(found.get(kind)) for kind in ("default", "own")]
+            peeking = percent_of(found.get("default"), "gin")
+            rows.append([name, printed(name, "GCAPS-CNN"), *ours, peeking, known(name), " / ".join(spent)])
+    head = ["plain", "default", "own settings", "default, `gin` rule", "best honest known", "minutes, default / own"]
+    return markdown(["data set", "paper", *head], rows)
 
 
-def _rule(result: Result | None, rule: str) -> str:
+def short(data: Sequence[str] = DATA, folder: Path = RESULTS) -> str:
+    """The same in fewer columns."""
+    rows = []
+    for name in data:
+        if "default" in (found := recorded(name, folder)):
+            ours = [f"**{honest(found, 'default')}**", honest(found, "own")]
+            rows.append([name, printed(name, "GCAPS-CNN"), *ours, percent_of(found["default"], "gin"), known(name)])
+    ours = ["default, honest", "settings of its own, honest", "default, read by the `gin` rule"]
+    return markdown(["data set", "paper's GCAPS-CNN", *ours, "best honest number known"], rows)
+
+
+def rules(data: Sequence[str] = DATA, folder: Path = RESULTS) -> str:
+    """The same runs read by each of the four rules."""
+    rows = []
+    for name in data:
+        for kind, result in recorded(name, folder).items():
+            if kind in ("plain", "default"):
+                rows.append([name, kind, *(percent_of(result, rule) for rule in RULES)])
+    return markdown(["data set", "settings", *(f"`{rule}`" for rule in RULES)], rows)
+
+
+def attributes(folder: Path = RESULTS) -> str:
+    """What continuous attributes beside labels are worth."""
+    found = {name: recorded(name, folder) for name in PAGE["attributes"]}
+    rows = [[name, honest(of, "default"), honest(of, "attributes")] for name, of in found.items()]
+    return markdown(["data set", "labels", "labels and attributes"], rows)
+
+
+def honest(found: dict[str, Result], kind: str) -> str:
+    return percent_of(found.get(kind), "honest")
+
+
+def percent_of(result: Result | None, rule: str) -> str:
     return "–" if result is None else percent(result.protocols[rule].mean, result.protocols[rule].std)
 
 
+def known(data: str) -> str:
+    return f"{PAGE['known'][data]:.1f}" if data in PAGE["known"] else "–"
+
+
+def _minutes(result: Result | None) -> str:
+    return "–" if result is None else f"{seconds(result) / 60:.0f}"
+
+
 def main() -> None:
-    parser = arguments(__doc__, "results/accuracy")
+    parser = arguments(__doc__, RESULTS)
     parser.add_argument("--data", nargs="+", default=list(DATA), choices=DATA)
     parser.add_argument("--settings", nargs="+", default=list(KINDS), choices=KINDS)
     options = parser.parse_args()

@@ -13,8 +13,10 @@ from gcaps.data.graphset import GraphSet
 from gcaps.evaluation import Fold, evaluate
 from gcaps.evaluation.published import published
 
+PAGE: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("accuracy.toml").read_text(encoding="utf-8"))
 
-def arguments(about: str | None, folder: str) -> argparse.ArgumentParser:
+
+def arguments(about: str | None, folder: str | Path) -> argparse.ArgumentParser:
     """What every experiment can be told: where its cells are, how many processes run, and to print its table only."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--to", type=Path, default=Path(folder))
@@ -25,8 +27,7 @@ def arguments(about: str | None, folder: str) -> argparse.ArgumentParser:
 
 def plain(graphs: GraphSet) -> dict[str, Any]:
     """The settings of the plain network of the paper: FGSD beside degrees where nodes have no labels."""
-    page = tomllib.loads(Path(__file__).with_name("accuracy.toml").read_text(encoding="utf-8"))
-    settings: dict[str, Any] = page["plain"]
+    settings = PAGE["plain"]
     return settings if graphs.node_labels is not None else settings | {"features": ["degree", "fgsd"]}
 
 

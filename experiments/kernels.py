@@ -9,6 +9,7 @@ stopped at any time and started anew. Small sets and cheap kernels come first. A
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from cells import arguments, cell_file, markdown, percent, printed, run_cell
 
 from gcaps.evaluation import Result
 
+RESULTS = Path("results/kernels")
 DATA = ("PTC", "ENZYMES", "PROTEINS", "DD", "NCI1", "NCI109")
 METHODS = ("sp", "wl", "gk", "wloa", "rw", "dgk", "mlg")
 LARGE = ("DD", "NCI1", "NCI109")
@@ -34,7 +36,7 @@ def seed_file(folder: Path, data: str, method: str, seed: int) -> Path:
     return cell_file(folder, data, f"{method}-seed{seed}" if seed else method)
 
 
-def table(data: list[str], methods: list[str], folder: Path) -> str:
+def table(data: Sequence[str] = DATA, methods: Sequence[str] = METHODS, folder: Path = RESULTS) -> str:
     """A row for each kernel, in each cell ours and in brackets the paper's."""
     rows = []
     for method in methods:
@@ -64,7 +66,7 @@ def over_seeds(data: list[str], methods: list[str], folder: Path) -> str:
 
 
 def main() -> None:
-    parser = arguments(__doc__, "results/kernels")
+    parser = arguments(__doc__, RESULTS)
     parser.add_argument("--data", nargs="+", default=list(DATA))
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])

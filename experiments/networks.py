@@ -11,13 +11,17 @@ in FOLDER/fair; ENZYMES is left out there, since that comparison adds its contin
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from cells import arguments, cell_file, markdown, percent, printed, run_cell
 
 from gcaps.evaluation import Result
 
+RESULTS = Path("results/networks")
 DATA = ("PTC", "ENZYMES", "IMDB-BINARY", "PROTEINS", "NCI1")
+LARGE = ("DD", "COLLAB", "REDDIT-MULTI-5K")
 METHODS = ("set", "dcnn", "gin", "dgcnn", "pscn", "ecc")
 FAIR = {"gin": "GIN", "dgcnn": "DGCNN", "ecc": "ECC", "set": "structure-blind-baseline"}
 """Our name and the fair comparison's."""
@@ -31,7 +35,9 @@ def run(data: str, method: str, splits: Path | None, folder: Path, jobs: int | N
     run_cell(cell_file(folder, data, method), data, method, options, config, splits, jobs)
 
 
-def table(data: list[str], methods: list[str], folder: Path, source: str) -> str:
+def table(
+    data: Sequence[str] = DATA, methods: Sequence[str] = METHODS, folder: Path = RESULTS, source: str = "paper"
+) -> str:
     rules = ("honest", "gin", "best") if source == "paper" else ("honest",)
     rows = []
     for name in data:
@@ -45,8 +51,20 @@ def table(data: list[str], methods: list[str], folder: Path, source: str) -> str
     return markdown(["data set", "method", *(f"`{rule}`" for rule in rules), "published"], rows)
 
 
+def times(folder: Path = RESULTS / "times") -> str:
+    """What complete folds cost (benchmarks/networks.py)."""
+    rows = []
+    for file in sorted(folder.glob("*.json"), key=lambda file: LARGE.index(file.stem)):
+        for row in json.loads(file.read_text(encoding="utf-8"))["rows"]:
+            numbers = [f"{row[key]:.1f}" for key in ("prepare", "epoch")]
+            spent = [f"{row['training'] / 60:.1f}", f"{row['peak_gib']:.2f}", f"{100 * row['accuracy']:.1f}"]
+            rows.append([row["data"], row["method"], str(row["epochs"]), *numbers, *spent])
+    spent = ["prepare, s", "epoch, s", "whole training, min", "peak, GiB"]
+    return markdown(["data set", "method", "epochs", *spent, "accuracy on the fold"], rows)
+
+
 def main() -> None:
-    parser = arguments(__doc__, "results/networks")
+    parser = arguments(__doc__, RESULTS)
     parser.add_argument("--data", nargs="+", default=list(DATA))
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
     parser.add_argument("--splits", type=Path, help="folder of JSON files of folds")

@@ -12,6 +12,7 @@ brackets, at the best epoch in common and its number.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ PARTS = {
     "REDDIT-MULTI-5K": 1,
 }
 """How many of five inner folds are tried."""
+RESULTS = Path("results/tuning")
 SETTINGS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
@@ -65,7 +67,7 @@ def cell(result: Result) -> str:
     return f"{100 * curve[-1]:.1f} ({100 * curve.max():.1f} at {curve.argmax() + 1})"
 
 
-def table(data: list[str], names: list[str], folder: Path) -> str:
+def table(data: Sequence[str] = tuple(PARTS), names: Sequence[str] = tuple(SETTINGS), folder: Path = RESULTS) -> str:
     rows = []
     for name in names:
         files = [cell_file(folder, one, name) for one in data]
@@ -75,7 +77,7 @@ def table(data: list[str], names: list[str], folder: Path) -> str:
 
 
 def main() -> None:
-    parser = arguments(__doc__, "results/tuning")
+    parser = arguments(__doc__, RESULTS)
     parser.add_argument("--data", nargs="+", default=list(PARTS), choices=list(PARTS))
     parser.add_argument("--settings", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
     options = parser.parse_args()

@@ -1,0 +1,35 @@
+"""The tables of the README and the documentation hold what the recorded results say."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+pytestmark = pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="this copy has no docs")
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
+    monkeypatch.chdir(ROOT)
+    import tables
+
+    return tables
+
+
+def test_every_table_stands_somewhere_as_the_results_have_it(tables):
+    found = []
+    for page in tables.pages():
+        text = page.read_text(encoding="utf-8")
+        found += [mark["name"] for mark in tables.MARKED.finditer(text)]
+        assert text.count("<!-- table ") == len(tables.MARKED.findall(text)), page
+        assert tables.renewed(text) == (text, []), f"{page}: run python experiments/tables.py"
+    assert sorted(found) == sorted(tables.TABLES)
+
+
+def test_a_number_that_was_changed_by_hand_is_found(tables):
+    page = "a\n<!-- table attributes -->\n| ENZYMES | 99.9 |\n<!-- end -->\nb\n"
+    text, different = tables.renewed(page)
+    assert different == ["attributes"]
+    assert text == f"a\n<!-- table attributes -->\n{tables.TABLES['attributes']()}\n<!-- end -->\nb\n"
