@@ -5,8 +5,8 @@
 The graphs of a set that the first of ten stratified folds (seed 0) trains on are divided into five folds again; PARTS
 says how many of them are tried on each set. Settings stand in experiments/tuning.toml, against the plain network. Every
 cell is a result file, its "test" graphs inner validation graphs; cells that are there already are not run again.
-`--table` prints the table of what is there, in Markdown, and runs nothing: accuracy after the last epoch and, in
-brackets, at the best epoch in common and its number.
+`--table` prints the table of what is there, in Markdown, and runs nothing: accuracy after the last epoch, and at the
+best epoch in common.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PARTS = {
     "IMDB-MULTI": 5,
     "NCI1": 1,
     "NCI109": 1,
-    "DD": 2,
+    "DD": 5,
     "COLLAB": 1,
     "REDDIT-BINARY": 1,
     "REDDIT-MULTI-5K": 1,
@@ -59,21 +59,27 @@ def run(data: str, names: list[str], folder: Path, jobs: int | None) -> None:
         result = evaluate(graphs, splits=folds, config=plain(graphs) | SETTINGS[name], jobs=jobs, command=command)
         about = f"the first {len(folds)} of 5 stratified folds, seed 1, of what the first of 10, seed 0, trains on"
         replace(result, splits=about).save(file)
-        print(f"{data}  {name}: {cell(result)} in {sum(fold.seconds for fold in result.folds):,.0f} s", flush=True)
+        print(f"{data}  {name}: {100 * reached(result)[0]:.1f}", flush=True)
 
 
-def cell(result: Result) -> str:
+def reached(result: Result) -> tuple[float, float, int]:
+    """Accuracy on the validation graphs after the last epoch, at the best epoch in common, and that epoch."""
     curve = np.mean([fold.test_accuracy for fold in result.folds], axis=0)
-    return f"{100 * curve[-1]:.1f} ({100 * curve.max():.1f} at {curve.argmax() + 1})"
+    return float(curve[-1]), float(curve.max()), int(curve.argmax()) + 1
 
 
 def table(data: Sequence[str] = tuple(PARTS), names: Sequence[str] = tuple(SETTINGS), folder: Path = RESULTS) -> str:
+    """A row for each set and settings that were tried on it, the best first."""
     rows = []
-    for name in names:
-        files = [cell_file(folder, one, name) for one in data]
-        if any(file.exists() for file in files):
-            rows.append([name, *(cell(Result.read(file)) if file.exists() else "–" for file in files)])
-    return markdown(["settings", *data], rows)
+    for one in data:
+        files = {name: cell_file(folder, one, name) for name in names}
+        found = {name: Result.read(file) for name, file in files.items() if file.exists()}
+        for name, result in sorted(found.items(), key=lambda tried: -reached(tried[1])[0]):
+            last, best, epoch = reached(result)
+            seconds = sum(fold.seconds for fold in result.folds) / len(result.folds)
+            numbers = [f"{100 * last:.1f}", f"{100 * best:.1f} at {epoch}", str(len(result.folds)), f"{seconds:.0f}"]
+            rows.append([one, f"`{name}`", *numbers])
+    return markdown(["data set", "settings", "last epoch", "best epoch", "inner folds", "seconds a fold"], rows)
 
 
 def main() -> None:
