@@ -23,7 +23,13 @@ MANY, FEW, FEWEST = 100, 30, 12
 """Epochs on few graphs, on many, and on many whose sizes differ much."""
 ENOUGH, MUCH = 750, 4.5
 """How many graphs are many, and how many times as large as a small graph (the first decile) a large one (the ninth) is
-where sizes differ much: graphs that size and composition already tell apart are soon known by heart."""
+where sizes differ much."""
+DEEP, SHALLOW = 4, 1
+"""Layers, and layers where composition and size tell most."""
+LAYERS = (
+    f"graph capsule layers; auto: {DEEP}, or {SHALLOW} where nodes have labels, graphs are many and their sizes differ "
+    "much (see epochs)"
+)
 EPOCHS = (
     f"passes over the training graphs; auto: {MANY}, from {ENOUGH} graphs on {FEW}, or {FEWEST} where the ninth decile "
     f"of their sizes is above {MUCH} times the first"
@@ -76,6 +82,16 @@ class Section(BaseModel):
         return given
 
 
+def differ_much(sizes: NDArray[Any]) -> bool:
+    """Whether there are many graphs and their sizes differ much: such graphs are soon known by heart."""
+    if len(sizes) < ENOUGH:
+        return False
+    ordered = sizes.copy()
+    ordered.sort()
+    small, large = ordered[len(sizes) // 10], ordered[len(sizes) * 9 // 10]
+    return bool(large > MUCH * small)
+
+
 class FeatureConfig(Section):
     """What a node is described by before the first layer (spec section 4)."""
 
@@ -88,7 +104,7 @@ class FeatureConfig(Section):
 class NetworkConfig(Section):
     """The network GC(h, P) × layers → [M, C] → FC(h) → FC(h) → softmax (spec sections 2, 3 and 5)."""
 
-    layers: int = Field(4, ge=1, le=32, description="graph capsule layers")
+    layers: Annotated[int, Field(ge=1, le=32)] | Literal["auto"] = Field("auto", description=LAYERS)
     hidden: int = Field(32, ge=1, le=4096, description="width h of the capsule layers")
     capsule: CapsuleName = Field("moments", description="capsule function")
     capsule_size: int = Field(2, ge=1, le=8, description="instantiation parameters P of a capsule")
@@ -143,10 +159,7 @@ class TrainingConfig(Section):
             return self.epochs
         if len(sizes) < ENOUGH:
             return MANY
-        ordered = sizes.copy()
-        ordered.sort()
-        small, large = ordered[len(sizes) // 10], ordered[len(sizes) * 9 // 10]
-        return FEWEST if large > MUCH * small else FEW
+        return FEWEST if differ_much(sizes) else FEW
 
     @model_validator(mode="after")
     def _validation_options_need_validation(self) -> Self:

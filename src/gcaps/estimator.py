@@ -27,7 +27,7 @@ class GraphCapsuleClassifier(ClassifierMixin, TransformerMixin, BaseEstimator): 
     Args:
         seed: the same seed gives the same classifier.
         verbose: show a progress bar while fitting.
-        settings: any field of :class:`gcaps.Config`, with its default: ``layers=4``, ``features=("degree",)``, …
+        settings: any field of :class:`gcaps.Config`, with its default: ``hidden=32``, ``features=("degree",)``, …
 
     Attributes:
         classes_: the labels, ascending.

@@ -6,7 +6,7 @@ import torch
 
 import gcaps
 from gcaps import persistence
-from gcaps.config import Config
+from gcaps.config import DEEP, SHALLOW, Config
 from gcaps.errors import MemoryLimitError
 from gcaps.models.config import GINConfig
 from gcaps.models.ensemble import Ensemble, together
@@ -90,17 +90,31 @@ def test_inputs_stand_beside_the_graph_vector(settings, total):
 
 def test_members_that_do_not_fit_together_are_refused(monkeypatch):
     config = Config(rank=64)
-    one = 4 * 4 * MeanCovariance.length(config.layers * config.hidden * config.capsule_size, 64, True) * (config.fc + 3)
+    one = 4 * 4 * MeanCovariance.length(3 * config.hidden * config.capsule_size, 64, True) * (config.fc + 3)
     monkeypatch.setattr("os.sysconf", lambda name: 2 * one if name == "SC_PHYS_PAGES" else 1)  # room for one, not two
-    require_memory(config)
+    require_memory(config, 3)
     with pytest.raises(MemoryLimitError, match="set rank"):
-        require_memory(config.model_copy(update={"members": 2}))
+        require_memory(config.model_copy(update={"members": 2}), 3)
 
 
 def test_the_readout_takes_sums_where_nodes_have_labels():
     graphs = hostile_graphs(12, seed=2)
     for some, expected in ((graphs, "sum"), (replace(graphs, node_labels=None), "mean")):
         network = build_network(Config(**SMALL), 3, some)
-        assert network.measured == {"reduce": expected}
+        assert network.measured == {"reduce": expected, "layers": DEEP}
         assert network.readout.reduce == expected
         assert build_network(Config(**SMALL, reduce="mean"), 3, some).readout.reduce == "mean"
+
+
+def test_one_layer_where_labelled_graphs_are_many_and_of_many_sizes(monkeypatch):
+    graphs = hostile_graphs(12, seed=2)  # from one node to hubs
+    monkeypatch.setattr("gcaps.config.ENOUGH", 12)
+    some = {name: value for name, value in SMALL.items() if name != "layers"}
+    for given, expected in (
+        (graphs, SHALLOW),
+        (replace(graphs, node_labels=None), DEEP),
+        (graphs.subset([3] * 12), DEEP),
+    ):
+        network = build_network(Config(**some), 3, given)
+        assert len(network.convs) == network.measured["layers"] == expected
+        assert len(build_network(Config(**SMALL), 3, given).convs) == SMALL["layers"]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
-from gcaps.config import Config, NetworkConfig
+from gcaps.config import DEEP, SHALLOW, Config, NetworkConfig, differ_much
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import MemoryLimitError
 from gcaps.models.network import Network
@@ -36,20 +36,24 @@ class GCAPS(Network):
         num_classes: how many logits.
         config: the network's shape.
         reduce: what ``auto`` in its place there stands for, ``"mean"`` or ``"sum"``.
+        layers: what ``auto`` in its place there stands for.
 
     Raises:
         MemoryLimitError: before anything is allocated, where the parameters and their gradients and moments would not
             fit in the machine's memory.
     """
 
-    def __init__(self, in_channels: int, num_classes: int, config: NetworkConfig, *, reduce: str = "mean") -> None:
-        super().__init__(in_channels, reduce=reduce)
+    def __init__(
+        self, in_channels: int, num_classes: int, config: NetworkConfig, *, reduce: str = "mean", layers: int = DEEP
+    ) -> None:
+        super().__init__(in_channels, reduce=reduce, layers=layers)
         self.config = config
         reduce = reduce if config.reduce == "auto" else config.reduce
-        require_memory(config)
+        layers = layers if config.layers == "auto" else config.layers
+        require_memory(config, layers)
         self.convs = nn.ModuleList()
         width = in_channels
-        for _ in range(config.layers):
+        for _ in range(layers):
             conv = GraphCapsuleConv(
                 width,
                 config.hidden,
@@ -63,7 +67,7 @@ class GCAPS(Network):
             )
             self.convs.append(conv)
             width = conv.width
-        self.readout, length = make_readout(config.layers * width, config, reduce)
+        self.readout, length = make_readout(layers * width, config, reduce)
         self.inputs: MeanPool | None = None
         if config.inputs:
             self.inputs = MeanPool(config.readout == "sum" or (config.readout == "covariance" and reduce == "sum"))
@@ -83,8 +87,13 @@ class GCAPS(Network):
 
     @staticmethod
     def measure(config: NetworkConfig, graphs: GraphSet) -> dict[str, Any]:
-        """Sums where nodes have labels: how many there are of a kind then says more than their share."""
-        return {"reduce": "mean" if graphs.node_labels is None else "sum"}
+        """Sums where nodes have labels: how many there are of a kind then says more than their share.
+
+        And one layer where sizes differ much besides: these counts then say nearly all.
+        """
+        if graphs.node_labels is None:
+            return {"reduce": "mean", "layers": DEEP}
+        return {"reduce": "sum", "layers": SHALLOW if differ_much(graphs.sizes) else DEEP}
 
     @staticmethod
     def merges(config: NetworkConfig) -> bool:
@@ -130,7 +139,7 @@ def make_readout(width: int, config: NetworkConfig, reduce: str) -> tuple[nn.Mod
     return (WithCount(pool), length + 1) if config.count else (pool, length)
 
 
-def require_memory(config: NetworkConfig) -> None:
+def require_memory(config: NetworkConfig, layers: int) -> None:
     """Refuse networks whose training would not fit: parameters, gradients and Adam's two moments, in float32.
 
     The readout's vector and the fully connected layer on it are all that can grow beyond bounds. The members of an
@@ -138,7 +147,7 @@ def require_memory(config: NetworkConfig) -> None:
     """
     if config.readout != "covariance":
         return
-    stacked = config.layers * config.hidden * (1 if config.capsule == "routing" else config.capsule_size)
+    stacked = layers * config.hidden * (1 if config.capsule == "routing" else config.capsule_size)
     members = config.members if isinstance(config, Config) else 1
     needed = 4 * 4 * MeanCovariance.length(stacked, config.rank, config.count) * (config.fc + 3) * members
     installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
