@@ -39,6 +39,8 @@ DATA = (
 )
 """Cheap ones first."""
 KINDS = ("default", "own", "plain", "attributes")
+MANY = 1000
+"""Graphs of a set from which on the plain network is trained for fewer epochs."""
 RULES = ("honest", "last", "gin", "best")
 RESULTS = Path("results/accuracy")
 
@@ -47,7 +49,10 @@ def settings_of(data: str, kind: str) -> dict[str, Any] | None:
     """What differs from the default configuration; None where there is nothing to run."""
     if kind in ("own", "attributes"):
         return PAGE[kind].get(data)
-    return plain(gcaps.load(data)) if kind == "plain" else {}
+    if kind == "default":
+        return {}
+    graphs = gcaps.load(data)
+    return plain(graphs) | (PAGE["plain-many"] if len(graphs) >= MANY else {})
 
 
 def run(data: str, kind: str, folder: Path, jobs: int | None) -> None:

@@ -1,0 +1,75 @@
+"""Draw docs/pictures/accuracy.svg from results/accuracy: points above or below the paper's row, set by set.
+
+python docs/pictures/make_accuracy.py                    writes the picture, the same bytes for the same results
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import tomllib
+from pathlib import Path
+
+import matplotlib.style
+from matplotlib.figure import Figure
+from style import BLUE, INK, LINE, MUTED, ORANGE, STYLE
+
+from gcaps.evaluation import Result
+from gcaps.evaluation.published import published
+
+ROOT = Path(__file__).parents[2]
+
+
+def ours(kind: str, data: str) -> tuple[float, float]:
+    """Honest accuracy over ten folds and the standard error of this mean, percent; nan where nothing is recorded."""
+    file = ROOT / "results" / "accuracy" / kind / f"{data}.json"
+    if not file.exists():
+        return math.nan, math.nan
+    result = Result.read(file)
+    honest = result.protocols["honest"]
+    return 100 * honest.mean, 100 * (honest.std or 0) / len(result.folds) ** 0.5
+
+
+def draw(figure: Figure) -> None:
+    """A row for each set; 0 is what the paper reports."""
+    known: dict[str, float] = tomllib.loads((ROOT / "experiments/accuracy.toml").read_text(encoding="utf-8"))["known"]
+    paper = {
+        data: 100 * next(row.mean for row in published(data) if row.method == "GCAPS-CNN" and row.mean is not None)
+        for data in known
+    }
+    order = sorted(known, key=lambda data: ours("default", data)[0] - paper[data])
+    figure.set_size_inches(8.6, 4.9)
+    axes = figure.subplots()
+    axes.axvline(0, color=MUTED, lw=1)
+    for at, data in enumerate(order):
+        axes.axhline(at, color=LINE, lw=0.6, zorder=0)
+        once = at == 0
+        mean, error = ours("default", data)
+        label = "gcaps, default" if once else None
+        axes.errorbar(mean - paper[data], at, xerr=error, fmt="o", color=BLUE, ms=8, lw=1.6, zorder=3, label=label)
+        axes.plot(known[data] - paper[data], at, "|", color=INK, ms=15, mew=2.2, zorder=2)
+    own = [(ours("own", data)[0] - paper[data], at) for at, data in enumerate(order)]
+    axes.plot(*zip(*own, strict=True), "D", color=ORANGE, ms=6.5, zorder=4, label="gcaps, settings of its own")
+    axes.plot([], [], "|", color=INK, ms=13, mew=2.2, label="best honest number known")
+    axes.set_yticks(range(len(order)), [f"{data}  {paper[data]:.1f}" for data in order], color=INK)
+    axes.tick_params(length=0)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel(
+        "points above the paper's accuracy (beside the name); bars: standard errors"
+    )
+    axes.legend(loc="lower right")
+
+
+def main() -> None:
+    """Draw."""
+    parser = argparse.ArgumentParser(description="Draw docs/pictures/accuracy.svg from results/accuracy.")
+    parser.add_argument("--to", type=Path, default=Path(__file__).with_name("accuracy.svg"))
+    given = parser.parse_args()
+    with matplotlib.style.context(STYLE, after_reset=True):
+        figure = Figure(layout="constrained", dpi=110)
+        draw(figure)
+        figure.savefig(given.to, metadata={"Date": None} if given.to.suffix == ".svg" else None)
+
+
+if __name__ == "__main__":
+    main()
