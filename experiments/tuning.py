@@ -39,7 +39,13 @@ PARTS = {
 }
 """How many of five inner folds are tried."""
 RESULTS = Path("results/tuning")
-SETTINGS: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+PAGE: dict[str, dict[str, dict[str, Any]]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
+SETTINGS = {
+    name: PAGE["bases"][given["base"]] | {key: value for key, value in given.items() if key != "base"}
+    for name, given in PAGE["settings"].items()
+}
 
 
 def inner_folds(graphs: GraphSet, count: int) -> list[Fold]:
