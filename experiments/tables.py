@@ -24,6 +24,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "accuracy in short": accuracy.short,
     "rules": accuracy.rules,
     "attributes": accuracy.attributes,
+    "fair comparison": accuracy.fair,
     "tuning": tuning.table,
     "kernels": kernels.table,
     "networks": networks.table,
