@@ -54,9 +54,7 @@ def draw(figure: Figure) -> None:
     axes.set_yticks(range(len(order)), [f"{data}  {paper[data]:.1f}" for data in order], color=INK)
     axes.tick_params(length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_xlabel(
-        "points above the paper's accuracy (beside the name); bars: standard errors"
-    )
+    axes.set_xlabel("points above the paper's accuracy (beside the name); bars: standard errors")
     axes.legend(loc="lower right")
 
 
