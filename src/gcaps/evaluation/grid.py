@@ -15,7 +15,7 @@ Grid = Mapping[str, Mapping[str, Any]]
 """For each method its settings: a list holds the values to choose from, anything else is fixed."""
 
 DEFAULT: Grid = {
-    "gcaps": {"hidden": [32, 64], "layers": [2, 4]},
+    "gcaps": {"hidden": [32, 64], "layers": ["auto", 2]},
     "dcnn": {"hops": [2, 5]},
     "pscn": {"field": [5, 10]},
     "ecc": {"lr": [0.005, 0.001]},
