@@ -35,8 +35,8 @@ TABLES: dict[str, Callable[[], str]] = {
 MARKED = re.compile(r"<!-- table (?P<name>[^>]+) -->\n(?P<text>.*?)\n<!-- end -->", re.DOTALL)
 
 
-def pages(root: Path = Path()) -> list[Path]:
-    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+def pages() -> list[Path]:
+    return [Path("README.md"), *sorted(Path("docs").glob("*.md"))]
 
 
 def renewed(page: str) -> tuple[str, list[str]]:

@@ -43,9 +43,8 @@ def draw(figure: Figure) -> None:
     axes.axvline(0, color=MUTED, lw=1)
     for at, data in enumerate(order):
         axes.axhline(at, color=LINE, lw=0.6, zorder=0)
-        once = at == 0
         mean, error = ours("default", data)
-        label = "gcaps, default" if once else None
+        label = None if at else "gcaps, default"
         axes.errorbar(mean - paper[data], at, xerr=error, fmt="o", color=BLUE, ms=8, lw=1.6, zorder=3, label=label)
         axes.plot(known[data] - paper[data], at, "|", color=INK, ms=15, mew=2.2, zorder=2)
     own = [(ours("own", data)[0] - paper[data], at) for at, data in enumerate(order)]

@@ -157,9 +157,9 @@ class TrainingConfig(Section):
         """Epochs of a training on graphs with so many nodes each."""
         if self.epochs != "auto":
             return self.epochs
-        if len(sizes) < ENOUGH:
-            return MANY
-        return FEWEST if differ_much(sizes) else FEW
+        if differ_much(sizes):
+            return FEWEST
+        return MANY if len(sizes) < ENOUGH else FEW
 
     @model_validator(mode="after")
     def _validation_options_need_validation(self) -> Self:
