@@ -69,7 +69,13 @@ def run(data: str, names: list[str], folder: Path, jobs: int | None) -> None:
 
 
 def reached(result: Result) -> tuple[float, float, int]:
-    """Accuracy on the validation graphs after the last epoch, at the best epoch in common, and that epoch."""
+    """Accuracy on the validation graphs after the last epoch, at the best epoch in common, and that epoch.
+
+    A machine has no epochs: its accuracy, and 0 for the epoch.
+    """
+    if not result.folds[0].test_accuracy:
+        accuracy = float(np.mean([fold.accuracy for fold in result.folds]))
+        return accuracy, accuracy, 0
     curve = np.mean([fold.test_accuracy for fold in result.folds], axis=0)
     return float(curve[-1]), float(curve.max()), int(curve.argmax()) + 1
 
@@ -83,7 +89,12 @@ def table(data: Sequence[str] = tuple(PARTS), names: Sequence[str] = tuple(SETTI
         for name, result in sorted(found.items(), key=lambda tried: -reached(tried[1])[0]):
             last, best, epoch = reached(result)
             seconds = sum(fold.seconds for fold in result.folds) / len(result.folds)
-            numbers = [f"{100 * last:.1f}", f"{100 * best:.1f} at {epoch}", str(len(result.folds)), f"{seconds:.0f}"]
+            numbers = [
+                f"{100 * last:.1f}",
+                f"{100 * best:.1f} at {epoch}" if epoch else "–",
+                str(len(result.folds)),
+                f"{seconds:.0f}",
+            ]
             rows.append([one, f"`{name}`", *numbers])
     return markdown(["data set", "settings", "last epoch", "best epoch", "inner folds", "seconds a fold"], rows)
 

@@ -26,6 +26,10 @@ ENOUGH, MUCH = 750, 4.5
 where sizes differ much."""
 DEEP, SHALLOW = 4, 1
 """Layers, and layers where composition and size tell most."""
+HEAD = (
+    "what decides on graph vectors; layers: the fully connected layers, trained with the capsules; svm: a support "
+    "vector machine on untrained capsules twice as wide, no epochs; both: the mean of their probabilities"
+)
 LAYERS = (
     f"graph capsule layers; auto: {DEEP}, or {SHALLOW} where nodes have labels, graphs are many and their sizes differ "
     "much (see epochs)"
@@ -34,6 +38,8 @@ EPOCHS = (
     f"passes over the training graphs; auto: {MANY}, from {ENOUGH} graphs on {FEW}, or {FEWEST} where the ninth decile "
     f"of their sizes is above {MUCH} times the first"
 )
+DROPOUT = 0.5
+"""Dropout where there are many graphs."""
 SCHEDULE = "how the rate falls: by decay, or along half a cosine that would be 0 after the last epoch"
 
 
@@ -82,9 +88,14 @@ class Section(BaseModel):
         return given
 
 
+def are_few(sizes: NDArray[Any]) -> bool:
+    """Whether there are few graphs."""
+    return len(sizes) < ENOUGH
+
+
 def differ_much(sizes: NDArray[Any]) -> bool:
     """Whether there are many graphs and their sizes differ much: such graphs are soon known by heart."""
-    if len(sizes) < ENOUGH:
+    if are_few(sizes):
         return False
     ordered = sizes.copy()
     ordered.sort()
@@ -126,7 +137,9 @@ class NetworkConfig(Section):
         False, description="mean of the node features (their sum where the readout takes sums) beside the graph vector"
     )
     fc: int = Field(64, ge=1, le=65536, description="width of the two fully connected layers")
-    dropout: float = Field(0.5, ge=0, lt=1, description="dropout before each fully connected layer")
+    dropout: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = Field(
+        "auto", description=f"dropout before each fully connected layer; auto: {DROPOUT}, or 0 below {ENOUGH} graphs"
+    )
 
 
 class TrainingConfig(Section):
@@ -153,13 +166,18 @@ class TrainingConfig(Section):
     members: int = Field(1, ge=1, le=64, description="networks trained side by side whose probabilities are averaged")
     threads: int = Field(1, ge=1, description="CPU threads of one training; the result belongs to this number")
 
+    @property
+    def machine(self) -> bool:
+        """Whether a support vector machine predicts, alone or beside the network."""
+        return False
+
     def passes(self, sizes: NDArray[Any]) -> int:
         """Epochs of a training on graphs with so many nodes each."""
         if self.epochs != "auto":
             return self.epochs
         if differ_much(sizes):
             return FEWEST
-        return MANY if len(sizes) < ENOUGH else FEW
+        return MANY if are_few(sizes) else FEW
 
     @model_validator(mode="after")
     def _validation_options_need_validation(self) -> Self:
@@ -182,3 +200,19 @@ class Config(TrainingConfig, NetworkConfig, FeatureConfig):  # fields come in re
     lr: float = Field(0.003, gt=0, description="Adam's initial learning rate")
     schedule: Literal["step", "cosine"] = Field("cosine", description=SCHEDULE)
     weight_decay: float = Field(1e-3, ge=0, description="L2 regularisation")
+    head: Literal["layers", "svm", "both"] = Field("layers", description=HEAD)
+
+    @property
+    def machine(self) -> bool:
+        """Whether a support vector machine predicts, alone or beside the network."""
+        return self.head != "layers"
+
+    def passes(self, sizes: NDArray[Any]) -> int:
+        """Epochs of a training on graphs with so many nodes each; none where nothing is trained."""
+        return 0 if self.head == "svm" else super().passes(sizes)
+
+    @model_validator(mode="after")
+    def _machines_have_no_epoch_to_pick(self) -> Self:
+        if self.machine and self.selection != "last":
+            raise ValueError("head = svm and both go with selection = last")
+        return self

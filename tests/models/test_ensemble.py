@@ -6,13 +6,14 @@ import torch
 
 import gcaps
 from gcaps import persistence
-from gcaps.config import DEEP, SHALLOW, Config
+from gcaps.config import DEEP, DROPOUT, SHALLOW, Config
 from gcaps.errors import MemoryLimitError
 from gcaps.models.config import GINConfig
 from gcaps.models.ensemble import Ensemble, together
 from gcaps.models.gcaps import require_memory
 from gcaps.models.registry import build_network
 from gcaps.nn import MeanCovariance
+from gcaps.nn.dropout import Dropout
 from gcaps.testing import hostile_graphs
 from gcaps.training import fit
 from tests.conftest import whole_batch
@@ -101,9 +102,16 @@ def test_the_readout_takes_sums_where_nodes_have_labels():
     graphs = hostile_graphs(12, seed=2)
     for some, expected in ((graphs, "sum"), (replace(graphs, node_labels=None), "mean")):
         network = build_network(Config(**SMALL), 3, some)
-        assert network.measured == {"reduce": expected, "layers": DEEP}
+        assert network.measured == {"reduce": expected, "layers": DEEP, "dropout": 0.0}
         assert network.readout.reduce == expected
         assert build_network(Config(**SMALL, reduce="mean"), 3, some).readout.reduce == "mean"
+
+
+@pytest.mark.parametrize(("enough", "given", "expected"), [(13, "auto", 0.0), (12, "auto", DROPOUT), (13, 0.3, 0.3)])
+def test_few_graphs_are_trained_without_dropout(monkeypatch, enough, given, expected):
+    monkeypatch.setattr("gcaps.config.ENOUGH", enough)
+    network = build_network(Config(**SMALL, dropout=given), 3, hostile_graphs(12, seed=2))
+    assert [part.p for part in network.modules() if isinstance(part, Dropout)] == [expected] * 2
 
 
 def test_one_layer_where_labelled_graphs_are_many_and_of_many_sizes(monkeypatch):

@@ -39,7 +39,7 @@ class Comparison:
         each fold's ``chosen`` and are left out of the result's ``config``.
         """
         from gcaps.evaluation.methods import METHODS
-        from gcaps.evaluation.protocols import summarise
+        from gcaps.evaluation.protocols import rule_of, summarise
 
         planned, seed = self.plan.of(data), self.plan.seeds[0] if seed is None else seed
         found = [
@@ -61,7 +61,7 @@ class Comparison:
                 "classes": planned.classes,
             },
             folds=folds,
-            protocols=summarise(folds, kind.selection),  # type: ignore[attr-defined]  # every method's has one
+            protocols=summarise(folds, rule_of(kind)),
             config=common,
             seed=seed,
             splits=drawn if planned.splits is None else planned.splits,

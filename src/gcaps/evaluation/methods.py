@@ -99,6 +99,7 @@ class NetworkMethod:
             test_accuracy=curves.watched,
             validation_accuracy=curves.validation,
             seconds=time.perf_counter() - began,
+            chosen=model.network.measured.get("machine", {}),
         )
         return result, model
 

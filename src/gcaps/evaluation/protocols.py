@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from gcaps.config import TrainingConfig
 from gcaps.evaluation.result import FoldResult, Summary
+
+
+def rule_of(config: Any) -> str:
+    """The rule of a configuration that :func:`summarise` is to name."""
+    if isinstance(config, TrainingConfig) and config.machine:
+        return "inner"
+    rule: str = config.selection
+    return rule
 
 
 def summarise(folds: list[FoldResult], selection: str) -> dict[str, Summary]:
     """``honest``, ``last``, ``gin`` and ``best`` of one run. Only ``honest`` may carry a claim.
 
-    A kernel (selection ``inner``) and a forest (``fixed``) have no epochs and therefore only ``honest``.
+    A kernel or another support vector machine (selection ``inner``) and a forest (``fixed``) have no epochs and
+    therefore only ``honest``.
     """
     if selection in ("inner", "fixed"):
         values = [fold.accuracy for fold in folds]

@@ -18,7 +18,7 @@ from gcaps.data.catalog import load
 from gcaps.errors import ConfigError
 from gcaps.evaluation.folds import Fold, folds_of
 from gcaps.evaluation.methods import METHODS
-from gcaps.evaluation.protocols import summarise
+from gcaps.evaluation.protocols import rule_of, summarise
 from gcaps.evaluation.result import FoldResult, Result, about, now, versions
 from gcaps.training import Epoch
 from gcaps.training.progress import Report
@@ -58,7 +58,7 @@ def evaluate(
         raise ConfigError(f"there is no protocol {protocol!r}; there are honest, last, gin, best")
     data = load(graphs)
     config = METHODS[method].config.of(config)
-    if protocol != "honest" and config.selection in ("inner", "fixed"):
+    if protocol != "honest" and rule_of(config) in ("inner", "fixed"):
         raise ConfigError(f"{method} has no epochs: only the protocol honest applies to it")
     runs = METHODS[method].prepared(data, config)
     parts, origin = folds_of(data, folds, splits, seed)
@@ -69,7 +69,7 @@ def evaluate(
         method=method,
         data=about(data),
         folds=results,
-        protocols=summarise(results, config.selection),
+        protocols=summarise(results, rule_of(config)),
         config=config.to_dict(),
         seed=seed,
         splits=origin,

@@ -34,13 +34,18 @@ class SVM:
     intercepts: Floats
     """[p]"""
 
+    def pair_values(self, K: Floats) -> Floats:
+        """[m, p] what each pair's machine says of new graphs, above 0 for the second class; K [m, n]."""
+        value: Floats = K @ self.coefficients.T + self.intercepts
+        return value
+
     def decision_function(self, K: Floats) -> Floats:
         """[m] for two classes, above 0 for the second; else [m, c] votes of the pairs, ties broken by their values.
 
         Args:
             K: [m, n] new graphs against the training graphs.
         """
-        value: Floats = K @ self.coefficients.T + self.intercepts
+        value = self.pair_values(K)
         if len(self.classes_) == 2:
             return value[:, 0]
         first, second = (np.eye(len(self.classes_))[self.pairs[:, end]] for end in (0, 1))

@@ -19,11 +19,12 @@ class Ensemble(Network):
     loss, so that none learns to lean on the others.
 
     Args:
-        members: networks of one shape.
+        members: networks of one shape, or one that has been trained and one that needs no training.
     """
 
     def __init__(self, members: Sequence[Network]) -> None:
-        super().__init__(members[0].in_channels, **members[0].measured)
+        measured = {name: value for member in members for name, value in member.measured.items()}
+        super().__init__(members[0].in_channels, **measured)
         self.networks = nn.ModuleList(members)
         self.members = len(members)
 

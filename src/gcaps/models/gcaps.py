@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
-from gcaps.config import DEEP, SHALLOW, Config, NetworkConfig, differ_much
+from gcaps.config import DEEP, DROPOUT, SHALLOW, Config, NetworkConfig, are_few, differ_much
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import MemoryLimitError
 from gcaps.models.network import Network
@@ -37,6 +37,7 @@ class GCAPS(Network):
         config: the network's shape.
         reduce: what ``auto`` in its place there stands for, ``"mean"`` or ``"sum"``.
         layers: what ``auto`` in its place there stands for.
+        dropout: what ``auto`` in its place there stands for.
 
     Raises:
         MemoryLimitError: before anything is allocated, where the parameters and their gradients and moments would not
@@ -44,12 +45,20 @@ class GCAPS(Network):
     """
 
     def __init__(
-        self, in_channels: int, num_classes: int, config: NetworkConfig, *, reduce: str = "mean", layers: int = DEEP
+        self,
+        in_channels: int,
+        num_classes: int,
+        config: NetworkConfig,
+        *,
+        reduce: str = "mean",
+        layers: int = DEEP,
+        dropout: float = DROPOUT,
     ) -> None:
-        super().__init__(in_channels, reduce=reduce, layers=layers)
+        super().__init__(in_channels, reduce=reduce, layers=layers, dropout=dropout)
         self.config = config
         reduce = reduce if config.reduce == "auto" else config.reduce
         layers = layers if config.layers == "auto" else config.layers
+        dropout = dropout if config.dropout == "auto" else config.dropout
         require_memory(config, layers)
         self.convs = nn.ModuleList()
         width = in_channels
@@ -72,13 +81,15 @@ class GCAPS(Network):
         if config.inputs:
             self.inputs = MeanPool(config.readout == "sum" or (config.readout == "covariance" and reduce == "sum"))
             length += in_channels
-        self.head = Head(
+        self.length = length
+        """Entries of the graph vector."""
+        self.head: nn.Module = Head(
             BatchNorm(length),
-            Dropout(config.dropout),
+            Dropout(dropout),
             nn.Linear(length, config.fc),
             BatchNorm(config.fc),
             nn.ReLU(),
-            Dropout(config.dropout),
+            Dropout(dropout),
             nn.Linear(config.fc, config.fc),
             BatchNorm(config.fc),
             nn.ReLU(),
@@ -89,11 +100,14 @@ class GCAPS(Network):
     def measure(config: NetworkConfig, graphs: GraphSet) -> dict[str, Any]:
         """Sums where nodes have labels: how many there are of a kind then says more than their share.
 
-        And one layer where sizes differ much besides: these counts then say nearly all.
+        One layer where sizes differ much besides: these counts then say nearly all. And no dropout on few graphs.
         """
-        if graphs.node_labels is None:
-            return {"reduce": "mean", "layers": DEEP}
-        return {"reduce": "sum", "layers": SHALLOW if differ_much(graphs.sizes) else DEEP}
+        labels = graphs.node_labels is not None
+        return {
+            "reduce": "sum" if labels else "mean",
+            "layers": SHALLOW if labels and differ_much(graphs.sizes) else DEEP,
+            "dropout": 0.0 if are_few(graphs.sizes) else DROPOUT,
+        }
 
     @staticmethod
     def merges(config: NetworkConfig) -> bool:

@@ -7,9 +7,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from gcaps.batching.batch import Extras
+from gcaps.config import Config
 from gcaps.data.graphset import GraphSet
 from gcaps.models.config import AnyConfig
 from gcaps.models.ensemble import Ensemble
+from gcaps.models.gcaps import GCAPS
+from gcaps.models.machine import CapsuleMachine
 from gcaps.models.network import Network
 
 NETWORKS = {
@@ -40,8 +43,25 @@ def build_network(config: AnyConfig, in_channels: int, graphs: GraphSet) -> Netw
 def restore_network(config: AnyConfig, in_channels: int, num_classes: int, measured: dict[str, Any]) -> Network:
     """The network as it was built, with weights of its own."""
     kind: Any = network_class(config)
-    networks: list[Network] = [kind(in_channels, num_classes, config, **measured) for _ in range(config.members)]
-    return networks[0] if len(networks) == 1 else Ensemble(networks)
+    shape = {name: value for name, value in measured.items() if name != "machine"}
+    networks: list[Network] = [kind(in_channels, num_classes, config, **shape) for _ in range(config.members)]
+    network = networks[0] if len(networks) == 1 else Ensemble(networks)
+    if "machine" not in measured or not isinstance(config, Config):
+        return network
+    capsules = untrained_capsules(config, in_channels, num_classes, shape)
+    return with_machine(config, network, CapsuleMachine(capsules, num_classes, **measured["machine"]))
+
+
+def untrained_capsules(config: Config, in_channels: int, num_classes: int, measured: dict[str, Any]) -> GCAPS:
+    """What a machine takes its graph vectors from: twice as wide as what is trained, with weights of its own."""
+    rank = None if config.rank is None else 2 * config.rank
+    wide = config.model_copy(update={"hidden": 2 * config.hidden, "rank": rank, "members": 1})
+    return GCAPS(in_channels, num_classes, wide, **measured)
+
+
+def with_machine(config: Config, network: Network, machine: CapsuleMachine) -> Network:
+    """What predicts where the head is a machine, or a trained network and a machine."""
+    return machine if config.head == "svm" else Ensemble([network, machine])
 
 
 _known: WeakKeyDictionary[GraphSet, dict[tuple[Any, ...], Extras | None]] = WeakKeyDictionary()

@@ -14,14 +14,16 @@ from torch import Tensor
 
 from gcaps.allocation import freed_memory_kept
 from gcaps.batching import BatchSource
+from gcaps.config import Config
 from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
 from gcaps.features import NodeFeatures
 from gcaps.models.config import AnyConfig
 from gcaps.models.network import Network
-from gcaps.models.registry import build_network, extras_of, network_class
+from gcaps.models.registry import build_network, extras_of, network_class, with_machine
 from gcaps.training.fitted import Fitted
 from gcaps.training.loop import Epoch, TrainingRun, batches_of, inner_split, predict_logits, reproducible, train
+from gcaps.training.machine import fit_machine
 from gcaps.training.snapshot import Kept, Snapshot
 
 
@@ -58,7 +60,8 @@ def fit(
             on all of them for that many epochs.
         seed: decides weights, order, dropout and the inner split.
         validation: the graphs to hold back; by default a stratified share of ``indices``.
-        watch: graphs whose accuracy is recorded after each epoch, for curves and optimistic protocols.
+        watch: graphs whose accuracy is recorded after each epoch, for curves and optimistic protocols; not where a
+            machine predicts in the end, which has no epochs.
         on_epoch: called after each epoch.
         snapshot: a folder in which the training is kept while it runs; where it holds this very training (the same
             graphs, configuration and seed), it goes on from there.
@@ -109,16 +112,18 @@ class _Run:
             source = BatchSource(graphs, x, extras=extras_of(config, graphs), merge=merge)
             self.network = build_network(config, source.num_features, graphs.subset(training))
             self._validation = None if validation is None else _Held(source, validation)
-            self._watch = None if watch is None else _Held(source, watch)
+            self._watch = None if watch is None or config.machine else _Held(source, watch)
             self._training = TrainingRun(self.network, source, training, config, seed)
             self._snapshot = None if snapshot is None else Snapshot(snapshot, self._identity(validation))
             if self._snapshot is not None and (kept := self._snapshot.restore(self._training)) is not None:
                 self._take_up(kept)
             train(self._training, self._after_epoch)
+            self._training.settle()
+            self._restore_best()
+            if isinstance(config, Config) and config.machine:
+                self.network = with_machine(config, self.network, fit_machine(config, source, training, seed))
         if self._snapshot is not None:
             self._snapshot.remove()
-        self._training.settle()
-        self._restore_best()
         self._validation = self._watch = None
 
     def _identity(self, validation: Array | None) -> dict[str, Any]:

@@ -22,7 +22,11 @@ class Report(Protocol):
 
 @contextmanager
 def training_bar(title: str, epochs: int, runs: int = 1, console: Console | None = None) -> Iterator[Report]:
-    """Show a bar over ``runs`` trainings of ``epochs`` epochs each, and yield what tells it of each epoch."""
+    """Show a bar over ``runs`` trainings of ``epochs`` epochs each, and yield what tells it of each epoch.
+
+    Where nothing is trained, each counts as one.
+    """
+    epochs = max(epochs, 1)
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=12),
