@@ -25,6 +25,7 @@ from gcaps.data.graphset import GraphSet
 from gcaps.evaluation import Fold, Result, evaluate, stratified_folds
 
 PARTS = {
+    "MUTAG": 5,
     "PTC": 5,
     "ENZYMES": 5,
     "PROTEINS": 5,

@@ -33,3 +33,14 @@ def test_a_number_that_was_changed_by_hand_is_found(tables):
     text, different = tables.renewed(page)
     assert different == ["attributes"]
     assert text == f"a\n<!-- table attributes -->\n{tables.TABLES['attributes']()}\n<!-- end -->\nb\n"
+
+
+def test_the_picture_of_accuracies_is_that_of_the_results(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "pictures"))
+    import make_accuracy
+    import style
+
+    style.save(make_accuracy.draw, tmp_path / "accuracy.svg")
+    kept = ROOT / "docs" / "pictures" / "accuracy.svg"
+    same = (tmp_path / "accuracy.svg").read_bytes() == kept.read_bytes()
+    assert same, f"{kept}: run python docs/pictures/make_accuracy.py"

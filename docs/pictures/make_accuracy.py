@@ -10,9 +10,8 @@ import math
 import tomllib
 from pathlib import Path
 
-import matplotlib.style
 from matplotlib.figure import Figure
-from style import BLUE, INK, LINE, MUTED, ORANGE, STYLE
+from style import BLUE, INK, LINE, MUTED, ORANGE, save
 
 from gcaps.evaluation import Result
 from gcaps.evaluation.published import published
@@ -62,10 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Draw docs/pictures/accuracy.svg from results/accuracy.")
     parser.add_argument("--to", type=Path, default=Path(__file__).with_name("accuracy.svg"))
     given = parser.parse_args()
-    with matplotlib.style.context(STYLE, after_reset=True):
-        figure = Figure(layout="constrained", dpi=110)
-        draw(figure)
-        figure.savefig(given.to, metadata={"Date": None} if given.to.suffix == ".svg" else None)
+    save(draw, given.to)
 
 
 if __name__ == "__main__":

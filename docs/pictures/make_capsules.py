@@ -10,7 +10,6 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib.style
 import numpy as np
 import torch
 from capsule_tables import AGGREGATES, SIZES, TABLES, A, B, Neighborhood, components, decoder_errors, density, network
@@ -19,7 +18,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
-from style import BLUE, GREEN, INK, LINE, MUTED, ORANGE, PALE, PURPLE, STYLE
+from style import BLUE, GREEN, INK, LINE, MUTED, ORANGE, PALE, PURPLE, save
 
 from gcaps import theory
 
@@ -228,13 +227,8 @@ def main() -> None:
     if given.table:
         print(TABLES[given.table]())
         return
-    with matplotlib.style.context(STYLE, after_reset=True):
-        for name, draw in PICTURES.items():
-            figure = Figure(layout="constrained", dpi=110)
-            draw(figure)
-            figure.savefig(
-                given.to / f"{name}.{given.format}", metadata={"Date": None} if given.format == "svg" else None
-            )
+    for name, draw in PICTURES.items():
+        save(draw, given.to / f"{name}.{given.format}")
 
 
 if __name__ == "__main__":

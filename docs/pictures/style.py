@@ -1,6 +1,12 @@
-"""What the pictures of the documentation have in common: colours, type, lines."""
+"""What the pictures of the documentation have in common: colours, type, lines, and how they are written."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import matplotlib.style
+from matplotlib.figure import Figure
 
 INK, MUTED, LINE, PALE = "#1b1f24", "#59626d", "#c5ccd3", "#eef1f4"
 BLUE, ORANGE, GREEN, PURPLE = "#0068a9", "#b95000", "#007a59", "#994c7f"
@@ -28,3 +34,11 @@ STYLE: dict[str, object] = {
     "legend.frameon": False,
     "lines.linewidth": 2,
 }
+
+
+def save(draw: Callable[[Figure], None], file: Path) -> None:
+    """Write what ``draw`` puts on a figure; the same picture gives the same bytes."""
+    with matplotlib.style.context(STYLE, after_reset=True):
+        figure = Figure(layout="constrained", dpi=110)
+        draw(figure)
+        figure.savefig(file, metadata={"Date": None} if file.suffix == ".svg" else None)

@@ -101,9 +101,12 @@ def choose(grams: Iterable[Floats], y: Array, C: Sequence[float], splits: Sequen
         grams: for each kernel the Gram matrix [n, n] of the training graphs.
         y: [n] their classes.
         C: penalties to choose from.
-        splits: (learn, check) positions among the training graphs.
+        splits: (learn, check) positions among the training graphs; without any the first kernel and smallest C are
+            taken.
     """
     best = Choice(0, min(C), -1.0)
+    if not splits:
+        return best._replace(accuracy=0.0)
     for number, gram in enumerate(grams):
         K = gram.astype(np.float32)  # what the solver takes, and half as much to cut
         accuracy = np.zeros((len(splits), len(C)))
@@ -118,8 +121,14 @@ def choose(grams: Iterable[Floats], y: Array, C: Sequence[float], splits: Sequen
 
 
 def inner_splits(y: Array, folds: int, seed: int) -> list[tuple[Ints, Ints]]:
-    """Stratified folds of the training graphs, fewer where a class has fewer graphs; at least two."""
-    smallest = int(np.bincount(y)[np.unique(y)].min())
+    """Stratified folds of the training graphs, fewer where a class has fewer graphs; at least two.
+
+    None where no class has two graphs.
+    """
+    counts = np.bincount(y)[np.unique(y)]
+    if counts.max() < 2:
+        return []
+    smallest = int(counts.min())
     parts = StratifiedKFold(max(2, min(folds, smallest)), shuffle=True, random_state=seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class of a single graph

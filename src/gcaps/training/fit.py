@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -121,10 +122,18 @@ class _Run:
             self._training.settle()
             self._restore_best()
             if isinstance(config, Config) and config.machine:
-                self.network = with_machine(config, self.network, fit_machine(config, source, training, seed))
+                self._add_machine(config, source)
         if self._snapshot is not None:
             self._snapshot.remove()
         self._validation = self._watch = None
+
+    def _add_machine(self, config: Config, source: BatchSource) -> None:
+        began = time.perf_counter()
+        machine = fit_machine(config, source, self.training, self.seed)
+        self.network = with_machine(config, self.network, machine)
+        if self.on_epoch is not None and not self._training.epochs:  # the one thing that there is to tell
+            speed = len(self.training) / (time.perf_counter() - began)
+            self.on_epoch(Epoch(1, 0.0, machine.measured["machine"]["inner"], speed))
 
     def _identity(self, validation: Array | None) -> dict[str, Any]:
         """What this training is a function of."""

@@ -107,7 +107,10 @@ def temperature(K: Floats, y: Array, C: float, splits: list[tuple[Array, Array]]
     """What the sums of machines are divided by to make their softmax as likely as can be.
 
     On graphs that the machines were not fitted on, each in its fold. Which class is the likeliest does not change.
+    Without folds it is 1.
     """
+    if not splits:
+        return 1.0
     sums, truth = [], []
     for learn, check in splits:
         machine = fit_svm(cut(K, learn, learn), y[learn], C)
