@@ -15,7 +15,7 @@ from gcaps.errors import MemoryLimitError
 from gcaps.models.network import Network
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
 from gcaps.nn.dropout import Dropout
-from gcaps.nn.filters import batch_filter
+from gcaps.nn.filters import BASES, batch_filter
 from gcaps.nn.fused.head import Head
 from gcaps.nn.fused.stack import can_fuse, capsule_stack
 from gcaps.nn.norm import BatchNorm
@@ -112,7 +112,7 @@ class GCAPS(Network):
     @staticmethod
     def merges(config: NetworkConfig) -> bool:
         """Whether the compiled layers, which count rows, compute this network."""
-        return config.capsule == "moments" and config.filter not in ("chebyshev", "cayley")
+        return config.capsule == "moments" and config.filter not in BASES
 
     def embed(self, batch: Batch) -> Tensor:
         """[B, ·] the permutation-invariant graph vectors [μ, C] before the fully connected layers."""
