@@ -40,6 +40,7 @@ bench: $(VENV)/.dev  ## Speed and memory against peers, short form
 	$(BIN)/python benchmarks/fgsd.py --short
 	$(BIN)/python benchmarks/kernels.py --short
 	$(BIN)/python benchmarks/svm.py
+	$(BIN)/python benchmarks/distances.py
 	$(BIN)/python benchmarks/compare.py kill --short
 
 clean:  ## Remove the environment and what the demo made
