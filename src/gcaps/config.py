@@ -64,7 +64,8 @@ class Section(BaseModel):
                 verb = "train" if cls.method == "gcaps" else f"evaluate --method {cls.method}"
                 raise ConfigError(f"{where}: there is no such setting; see gcaps {verb} --help") from error
             message = first["msg"].removeprefix("Value error, ")
-            raise ConfigError(f"{where}: {message} (given: {values.get(where)!r})") from error
+            given = f" (given: {values.get(where)!r})" if first["loc"] else ""  # it is not one setting that is wrong
+            raise ConfigError(f"{where}: {message}{given}") from error
 
     @classmethod
     def from_toml(cls, path: str | Path) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def test_an_evaluation_tells_what_was_chosen_and_has_only_the_honest_rule():
 
 
 def test_what_does_not_go_together_is_said():
-    with pytest.raises(ConfigError, match="selection = last"):
+    with pytest.raises(ConfigError, match=r"^configuration: .* selection = last$"):
         Config.parse({"head": "svm", "selection": "validation"})
     with pytest.raises(MemoryLimitError, match="set head to layers"):
         require_memory(10_000_000)
