@@ -168,9 +168,9 @@ class TrainingConfig(Section):
     threads: int = Field(1, ge=1, description="CPU threads of one training; the result belongs to this number")
 
     @property
-    def machine(self) -> bool:
-        """Whether a support vector machine predicts, alone or beside the network."""
-        return False
+    def trains(self) -> bool:
+        """Whether there are epochs at all."""
+        return True
 
     def passes(self, sizes: NDArray[Any]) -> int:
         """Epochs of a training on graphs with so many nodes each."""
@@ -204,13 +204,18 @@ class Config(TrainingConfig, NetworkConfig, FeatureConfig):  # fields come in re
     head: Literal["layers", "svm", "both"] = Field("layers", description=HEAD)
 
     @property
+    def trains(self) -> bool:
+        """Whether there are epochs at all."""
+        return self.head != "svm"
+
+    @property
     def machine(self) -> bool:
         """Whether a support vector machine predicts, alone or beside the network."""
         return self.head != "layers"
 
     def passes(self, sizes: NDArray[Any]) -> int:
         """Epochs of a training on graphs with so many nodes each; none where nothing is trained."""
-        return 0 if self.head == "svm" else super().passes(sizes)
+        return super().passes(sizes) if self.trains else 0
 
     @model_validator(mode="after")
     def _machines_have_no_epoch_to_pick(self) -> Self:

@@ -143,14 +143,16 @@ def test_the_temperature_is_the_likeliest():
     assert surprise(found) <= min(surprise(t) for t in np.geomspace(0.01, 100, 400)) + 1e-4
 
 
-def test_an_evaluation_tells_what_was_chosen_and_has_only_the_honest_rule():
+def test_an_evaluation_tells_what_was_chosen_and_has_epochs_only_where_something_is_trained():
     graphs = gcaps.load("MUTAG").subset(np.arange(60))
-    for head in ("svm", "both"):
+    for head, epochs in (("svm", 0), ("both", 2)):
         result = evaluate(graphs, folds=2, config=SMALL | {"head": head}, jobs=1)
-        assert set(result.protocols) == {"honest"}
+        assert set(result.protocols) == ({"honest", "last", "gin", "best"} if epochs else {"honest"})
         assert all({"C", "inner", "vectors"} <= set(fold.chosen) for fold in result.folds)
-        assert [len(fold.train_loss) for fold in result.folds] == [0 if head == "svm" else 2] * 2
-        assert not any(fold.test_accuracy for fold in result.folds)
+        assert [len(fold.train_loss) for fold in result.folds] == [epochs] * 2
+        assert [len(fold.test_accuracy) for fold in result.folds] == [epochs] * 2
+        if epochs:
+            assert [fold.test_accuracy[-1] for fold in result.folds] == [fold.accuracy for fold in result.folds]
     with pytest.raises(ConfigError, match="only the protocol honest"):
         evaluate(graphs, protocol="best", folds=2, config=SMALL)
 

@@ -12,7 +12,7 @@ from gcaps.evaluation.result import FoldResult, Summary
 
 def rule_of(config: Any) -> str:
     """The rule of a configuration that :func:`summarise` is to name."""
-    if isinstance(config, TrainingConfig) and config.machine:
+    if isinstance(config, TrainingConfig) and not config.trains:
         return "inner"
     rule: str = config.selection
     return rule
@@ -21,8 +21,8 @@ def rule_of(config: Any) -> str:
 def summarise(folds: list[FoldResult], selection: str) -> dict[str, Summary]:
     """``honest``, ``last``, ``gin`` and ``best`` of one run. Only ``honest`` may carry a claim.
 
-    A kernel or another support vector machine (selection ``inner``) and a forest (``fixed``) have no epochs and
-    therefore only ``honest``.
+    A support vector machine, on a kernel or on untrained capsules (selection ``inner``), and a forest (``fixed``) have
+    no epochs and therefore only ``honest``.
     """
     if selection in ("inner", "fixed"):
         values = [fold.accuracy for fold in folds]

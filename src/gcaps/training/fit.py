@@ -20,6 +20,8 @@ from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
 from gcaps.features import NodeFeatures
 from gcaps.models.config import AnyConfig
+from gcaps.models.ensemble import together
+from gcaps.models.machine import CapsuleMachine
 from gcaps.models.network import Network
 from gcaps.models.registry import build_network, extras_of, network_class, with_machine
 from gcaps.training.fitted import Fitted
@@ -61,8 +63,8 @@ def fit(
             on all of them for that many epochs.
         seed: decides weights, order, dropout and the inner split.
         validation: the graphs to hold back; by default a stratified share of ``indices``.
-        watch: graphs whose accuracy is recorded after each epoch, for curves and optimistic protocols; not where a
-            machine predicts in the end, which has no epochs.
+        watch: graphs whose accuracy is recorded after each epoch, for curves and optimistic protocols; a machine that
+            predicts beside the network has its say after each.
         on_epoch: called after each epoch.
         snapshot: a folder in which the training is kept while it runs; where it holds this very training (the same
             graphs, configuration and seed), it goes on from there.
@@ -112,8 +114,9 @@ class _Run:
             merge = network_class(config).merges(config)
             source = BatchSource(graphs, x, extras=extras_of(config, graphs), merge=merge)
             self.network = build_network(config, source.num_features, graphs.subset(training))
+            machine = self._machine(source)
             self._validation = None if validation is None else _Held(source, validation)
-            self._watch = None if watch is None or config.machine else _Held(source, watch)
+            self._watch = None if watch is None or not config.trains else _Held(source, watch, machine)
             self._training = TrainingRun(self.network, source, training, config, seed)
             self._snapshot = None if snapshot is None else Snapshot(snapshot, self._identity(validation))
             if self._snapshot is not None and (kept := self._snapshot.restore(self._training)) is not None:
@@ -121,19 +124,22 @@ class _Run:
             train(self._training, self._after_epoch)
             self._training.settle()
             self._restore_best()
-            if isinstance(config, Config) and config.machine:
-                self._add_machine(config, source)
+            if machine is not None and isinstance(config, Config):
+                self.network = with_machine(config, self.network, machine)
         if self._snapshot is not None:
             self._snapshot.remove()
         self._validation = self._watch = None
 
-    def _add_machine(self, config: Config, source: BatchSource) -> None:
+    def _machine(self, source: BatchSource) -> CapsuleMachine | None:
+        """The machine that predicts, alone or beside the network; training changes nothing about it."""
+        if not isinstance(self.config, Config) or not self.config.machine:
+            return None
         began = time.perf_counter()
-        machine = fit_machine(config, source, self.training, self.seed)
-        self.network = with_machine(config, self.network, machine)
-        if self.on_epoch is not None and not self._training.epochs:  # the one thing that there is to tell
+        machine = fit_machine(self.config, source, self.training, self.seed)
+        if self.on_epoch is not None and not self.config.trains:  # the one thing that there is to tell
             speed = len(self.training) / (time.perf_counter() - began)
             self.on_epoch(Epoch(1, 0.0, machine.measured["machine"]["inner"], speed))
+        return machine
 
     def _identity(self, validation: Array | None) -> dict[str, Any]:
         """What this training is a function of."""
@@ -187,15 +193,25 @@ class _Run:
 
 
 class _Held:
-    """Graphs that are predicted after every epoch; their batches are kept, unless they come out of a mapped file."""
+    """Graphs that are predicted after every epoch; their batches are kept, unless they come out of a mapped file.
 
-    def __init__(self, source: BatchSource, indices: Array) -> None:
+    So is what a machine says of them that predicts beside the network.
+    """
+
+    def __init__(self, source: BatchSource, indices: Array, machine: CapsuleMachine | None = None) -> None:
         self.source, self.indices = source, indices
         self.y = torch.from_numpy(source.graphs.targets[indices])
         self._batches = None if source.streams else list(batches_of(source, indices))
+        self._beside = [] if machine is None else [self._logits(machine)]
 
     def accuracy_and_loss(self, network: Network) -> tuple[float, float]:
-        batches = batches_of(self.source, self.indices) if self._batches is None else self._batches
-        logits = predict_logits(network, batches)
+        logits = self._logits(network)
+        if self._beside:
+            logits = together([logits, *self._beside])
         right = (logits.argmax(1) == self.y).double().mean()
         return float(right), float(torch.nn.functional.cross_entropy(logits, self.y))
+
+    def _logits(self, network: Network) -> Tensor:
+        return predict_logits(
+            network, batches_of(self.source, self.indices) if self._batches is None else self._batches
+        )
