@@ -99,7 +99,7 @@ def main() -> None:
             for chunk in random_molecules(count):
                 writer.extend(chunk)
         graphs = gcaps.load(data)
-        fitted, _, _ = fit(graphs, np.arange(500), Config(epochs=1), seed=0)
+        fitted, _, _ = fit(graphs, np.arange(500), Config(epochs=1, members=1, head="layers"), seed=0)
         persistence.save(fitted, model)
         command = [sys.executable, __file__, "--stream", str(model), str(data)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)

@@ -1,13 +1,14 @@
 """GCAPS-CNN on the paper's eleven data sets: the plain network, the default, settings of a set's own, and untrained.
 
-    python experiments/accuracy.py [--data PTC ENZYMES ...] [--settings default own plain untrained attributes fair]
-                                   [--splits FOLDER] [--to FOLDER] [--jobs 2]
+    python experiments/accuracy.py [--data PTC ENZYMES ...] [--settings default own plain untrained single ...]
+                                   [--seeds 0 1 ...] [--splits FOLDER] [--to FOLDER] [--jobs 2]
 
-Ten stratified folds (seed 0), the honest protocol. What "plain" is, what a set's own settings are and which sets have
-attributes stands in experiments/accuracy.toml; default and own settings were chosen on inner validation
-(experiments/tuning.py). Every fold is kept in `runs/` as soon as it is done, so the script can be stopped at any time
-and started anew; a whole set becomes a result file. `--table` prints the table of what is there, in Markdown, and runs
-nothing. "fair" is the default on the folds of the ICLR 2020 fair comparison, one JSON file a set in `--splits`.
+Ten stratified folds, the honest protocol; a seed divides a set into other folds. What "plain" is, what a set's own
+settings are, and for which sets the default is also run as a single network or with attributes stands in
+experiments/accuracy.toml; default and own settings were chosen on inner validation (experiments/tuning.py). Every fold
+is kept in `runs/` as soon as it is done, so the script can be stopped at any time and started anew; a whole set becomes
+a result file. `--table` prints the table of what is there, in Markdown, and runs nothing. "fair" is the default on the
+folds of the ICLR 2020 fair comparison, one JSON file a set in `--splits`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from cells import PAGE, arguments, cell_file, markdown, percent, plain, printed
 
 import gcaps
@@ -39,7 +41,7 @@ DATA = (
     "REDDIT-MULTI-5K",
 )
 """Cheap ones first."""
-KINDS = ("default", "own", "plain", "untrained", "attributes", "fair")
+KINDS = ("default", "own", "plain", "untrained", "single", "attributes", "fair")
 MANY = 1000
 """Graphs of a set from which on the plain network is trained for fewer epochs."""
 FOLDS = 10
@@ -61,8 +63,9 @@ def settings_of(data: str, kind: str) -> dict[str, Any] | None:
     return plain(graphs) | (PAGE["plain-many"] if len(graphs) >= MANY else {})
 
 
-def run(data: str, kind: str, splits: Path | None, folder: Path, jobs: int | None) -> None:
-    file = cell_file(folder, kind, data)
+def run(data: str, kind: str, seed: int, splits: Path | None, folder: Path, jobs: int | None) -> None:
+    name = f"{data}-seed{seed}" if seed else data
+    file = cell_file(folder, kind, name)
     given = None if kind != "fair" or splits is None else splits / f"{data}.json"
     missing = kind == "fair" and (given is None or not given.exists())
     if file.exists() or missing or (settings := settings_of(data, kind)) is None:
@@ -70,16 +73,18 @@ def run(data: str, kind: str, splits: Path | None, folder: Path, jobs: int | Non
     grid = {"gcaps": {name: [value] if isinstance(value, list) else value for name, value in settings.items()}}
     options = [f"--{name.replace('_', '-')}={_text(value)}" for name, value in settings.items()]
     options += [] if given is None else [f"--splits={given}"]
+    options += [f"--seed={seed}"] if seed else []
     command, folds, about = shlex.join(["gcaps", "evaluate", data, *options]), given, str(given)
     if count := FIRST.get((kind, data)):
         command = f"python experiments/accuracy.py --settings {kind} --data {data}"
         folds = stratified_folds(gcaps.load(data).targets, FOLDS, seed=0)[:count]
         about = f"the first {count} of {FOLDS} stratified folds, seed 0"
-    kept = Path("runs/accuracy") / kind / data
-    result = compare(data, ["gcaps"], run=kept, splits=folds, grid=grid, jobs=jobs).result(data, "gcaps")
+    kept = Path("runs/accuracy") / kind / name
+    found = compare(data, ["gcaps"], run=kept, splits=folds, seeds=[seed], grid=grid, jobs=jobs)
+    result = found.result(data, "gcaps")
     assert result is not None
     replace(result, command=command, splits=result.splits if folds is None else about).save(file)
-    print(f"{data}  {kind}: {percent_of(result, 'honest')} in {seconds(result):,.0f} s", flush=True)
+    print(f"{name}  {kind}: {percent_of(result, 'honest')} in {seconds(result):,.0f} s", flush=True)
 
 
 def _text(value: Any) -> str:
@@ -135,6 +140,20 @@ def rules(data: Sequence[str] = DATA, folder: Path = RESULTS) -> str:
     return markdown(["data set", "settings", *(f"`{rule}`" for rule in RULES)], rows)
 
 
+def divisions(data: Sequence[str] = DATA, folder: Path = RESULTS) -> str:
+    """What was run with several seeds: their mean, and how much one division of a set differs from another."""
+    rows = []
+    for name in data:
+        for kind in KINDS:
+            others = sorted((folder / kind).glob(f"{name}-seed*.json"))
+            first = cell_file(folder, kind, name)
+            if others and first.exists():
+                means = [Result.read(file).protocols["honest"].mean for file in (first, *others)]
+                spread = percent(float(np.mean(means)), float(np.std(means, ddof=1)))
+                rows.append([name, kind, percent(means[0], None), f"**{spread}**", str(len(means))])
+    return markdown(["data set", "settings", "seed 0", "all seeds", "seeds"], rows)
+
+
 def attributes(folder: Path = RESULTS) -> str:
     """What continuous attributes beside labels are worth."""
     found = {name: recorded(name, folder) for name in PAGE["attributes"]}
@@ -177,12 +196,14 @@ def main() -> None:
     parser = arguments(__doc__, RESULTS)
     parser.add_argument("--data", nargs="+", default=list(DATA), choices=DATA)
     parser.add_argument("--settings", nargs="+", default=list(KINDS), choices=KINDS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--splits", type=Path, help="folder of JSON files of folds, for fair")
     options = parser.parse_args()
     if not options.table:
         for kind in options.settings:
             for name in options.data:
-                run(name, kind, options.splits, options.to, options.jobs)
+                for seed in options.seeds:
+                    run(name, kind, seed, options.splits, options.to, options.jobs)
     print(table(options.data, options.to))
 
 

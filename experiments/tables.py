@@ -23,6 +23,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "accuracy": accuracy.table,
     "accuracy in short": accuracy.short,
     "rules": accuracy.rules,
+    "divisions": accuracy.divisions,
     "attributes": accuracy.attributes,
     "fair comparison": accuracy.fair,
     "tuning": tuning.table,

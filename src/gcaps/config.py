@@ -26,9 +26,15 @@ ENOUGH, MUCH = 750, 4.5
 where sizes differ much."""
 DEEP, SHALLOW = 4, 1
 """Layers, and layers where composition and size tell most."""
+SEVERAL = 3
+"""Networks where graphs are few."""
 HEAD = (
     "what decides on graph vectors; layers: the fully connected layers, trained with the capsules; svm: a support "
-    "vector machine on untrained capsules twice as wide, no epochs; both: the mean of their probabilities"
+    "vector machine on untrained capsules twice as wide, no epochs; both: the mean of their probabilities; auto: both "
+    f"below {ENOUGH} graphs (layers where an epoch is picked on validation), else layers"
+)
+MEMBERS = (
+    f"networks trained side by side whose probabilities are averaged; auto: {SEVERAL} below {ENOUGH} graphs, else 1"
 )
 LAYERS = (
     f"graph capsule layers; auto: {DEEP}, or {SHALLOW} where nodes have labels, graphs are many and their sizes differ "
@@ -164,13 +170,18 @@ class TrainingConfig(Section):
         None, ge=1, description="with validation: stop after so many epochs without a better one"
     )
     refit: bool = Field(False, description="with validation: train anew on all training graphs for the chosen epochs")
-    members: int = Field(1, ge=1, le=64, description="networks trained side by side whose probabilities are averaged")
+    members: Annotated[int, Field(ge=1, le=64)] | Literal["auto"] = Field(1, description=MEMBERS)
     threads: int = Field(1, ge=1, description="CPU threads of one training; the result belongs to this number")
 
     @property
     def trains(self) -> bool:
         """Whether there are epochs at all."""
         return True
+
+    def settled(self, sizes: NDArray[Any]) -> Self:
+        """The same, but what trains and predicts is no longer ``auto``, for training graphs with so many nodes each."""
+        several = SEVERAL if self.trains and are_few(sizes) else 1
+        return self.model_copy(update={"members": several}) if self.members == "auto" else self
 
     def passes(self, sizes: NDArray[Any]) -> int:
         """Epochs of a training on graphs with so many nodes each."""
@@ -194,14 +205,15 @@ class Config(TrainingConfig, NetworkConfig, FeatureConfig):  # fields come in re
     """
 
     method: ClassVar[str] = "gcaps"
-    earlier: ClassVar[dict[str, Any]] = {"schedule": "step"}
+    earlier: ClassVar[dict[str, Any]] = {"schedule": "step", "members": 1, "head": "layers"}
 
     epochs: Annotated[int, Field(ge=1)] | Literal["auto"] = Field("auto", description=EPOCHS)
     batch_size: int = Field(64, ge=1, description="graphs a step")
     lr: float = Field(0.003, gt=0, description="Adam's initial learning rate")
     schedule: Literal["step", "cosine"] = Field("cosine", description=SCHEDULE)
     weight_decay: float = Field(1e-3, ge=0, description="L2 regularisation")
-    head: Literal["layers", "svm", "both"] = Field("layers", description=HEAD)
+    members: Annotated[int, Field(ge=1, le=64)] | Literal["auto"] = Field("auto", description=MEMBERS)
+    head: Literal["auto", "layers", "svm", "both"] = Field("auto", description=HEAD)
 
     @property
     def trains(self) -> bool:
@@ -211,7 +223,14 @@ class Config(TrainingConfig, NetworkConfig, FeatureConfig):  # fields come in re
     @property
     def machine(self) -> bool:
         """Whether a support vector machine predicts, alone or beside the network."""
-        return self.head != "layers"
+        return self.head in ("svm", "both")
+
+    def settled(self, sizes: NDArray[Any]) -> Self:
+        """The same, but what trains and predicts is no longer ``auto``, for training graphs with so many nodes each."""
+        if self.head == "auto":
+            head = "both" if self.selection == "last" and are_few(sizes) else "layers"
+            return self.model_copy(update={"head": head}).settled(sizes)
+        return super().settled(sizes)
 
     def passes(self, sizes: NDArray[Any]) -> int:
         """Epochs of a training on graphs with so many nodes each; none where nothing is trained."""

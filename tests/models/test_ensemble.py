@@ -6,7 +6,7 @@ import torch
 
 import gcaps
 from gcaps import persistence
-from gcaps.config import DEEP, DROPOUT, SHALLOW, Config
+from gcaps.config import DEEP, DROPOUT, SEVERAL, SHALLOW, Config
 from gcaps.errors import MemoryLimitError
 from gcaps.models.config import GINConfig
 from gcaps.models.ensemble import Ensemble, together
@@ -19,6 +19,7 @@ from gcaps.training import fit
 from tests.conftest import whole_batch
 
 SMALL = {"hidden": 4, "layers": 2, "epochs": 3}
+ALONE = SMALL | {"members": 1, "head": "layers"}
 
 
 def batch_of(graphs, dtype=torch.float32):
@@ -54,16 +55,15 @@ def test_each_member_learns_from_its_own_loss():
     torch.testing.assert_close(logits, together([one for _, one in alone]))
 
 
-@pytest.mark.parametrize("kind", [Config, GINConfig])
-def test_an_ensemble_is_trained_saved_and_loaded(tmp_path, kind):
+@pytest.mark.parametrize("alone", [Config(**ALONE), GINConfig(**SMALL)], ids=["gcaps", "gin"])
+def test_an_ensemble_is_trained_saved_and_loaded(tmp_path, alone):
     graphs = gcaps.load("MUTAG").subset(np.arange(40))
-    model, curves, _ = fit(graphs, np.arange(40), kind(**SMALL, members=2), 0)
+    model, curves, _ = fit(graphs, np.arange(40), alone.model_copy(update={"members": 2}), 0)
     first, second = (dict(member.named_parameters()) for member in model.network.networks)
     weights = [key for key in first if key.endswith("weight") and first[key].dim() > 1]
     assert weights
     assert not any(torch.equal(first[key], second[key]) for key in weights)
-    alone = fit(graphs, np.arange(40), kind(**SMALL), 0)[1].loss
-    assert curves.loss[0] < 1.5 * alone[0], "the mean of the members' losses, not their sum"
+    assert curves.loss[0] < 1.5 * fit(graphs, np.arange(40), alone, 0)[1].loss[0], "the losses' mean, not their sum"
     persistence.save(model, tmp_path / "model")
     loaded = persistence.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict_proba(graphs), model.predict_proba(graphs))
@@ -101,16 +101,16 @@ def test_members_that_do_not_fit_together_are_refused(monkeypatch):
 def test_the_readout_takes_sums_where_nodes_have_labels():
     graphs = hostile_graphs(12, seed=2)
     for some, expected in ((graphs, "sum"), (replace(graphs, node_labels=None), "mean")):
-        network = build_network(Config(**SMALL), 3, some)
+        network = build_network(Config(**ALONE), 3, some)
         assert network.measured == {"reduce": expected, "layers": DEEP, "dropout": 0.0}
         assert network.readout.reduce == expected
-        assert build_network(Config(**SMALL, reduce="mean"), 3, some).readout.reduce == "mean"
+        assert build_network(Config(**ALONE, reduce="mean"), 3, some).readout.reduce == "mean"
 
 
 @pytest.mark.parametrize(("enough", "given", "expected"), [(13, "auto", 0.0), (12, "auto", DROPOUT), (13, 0.3, 0.3)])
 def test_few_graphs_are_trained_without_dropout(monkeypatch, enough, given, expected):
     monkeypatch.setattr("gcaps.config.ENOUGH", enough)
-    network = build_network(Config(**SMALL, dropout=given), 3, hostile_graphs(12, seed=2))
+    network = build_network(Config(**ALONE, dropout=given), 3, hostile_graphs(12, seed=2))
     assert [part.p for part in network.modules() if isinstance(part, Dropout)] == [expected] * 2
 
 
@@ -126,3 +126,29 @@ def test_one_layer_where_labelled_graphs_are_many_and_of_many_sizes(monkeypatch)
         network = build_network(Config(**some), 3, given)
         assert len(network.convs) == network.measured["layers"] == expected
         assert len(build_network(Config(**SMALL), 3, given).convs) == SMALL["layers"]
+
+
+@pytest.mark.parametrize(
+    ("given", "members", "head"),
+    [
+        ({}, SEVERAL, "both"),
+        ({"members": 2}, 2, "both"),
+        ({"head": "layers"}, SEVERAL, "layers"),
+        ({"head": "svm"}, 1, "svm"),
+        ({"selection": "validation"}, SEVERAL, "layers"),
+    ],
+)
+def test_few_graphs_have_several_networks_and_a_machine(monkeypatch, tmp_path, given, members, head):
+    graphs, config = gcaps.load("MUTAG").subset(np.arange(40)), Config(**SMALL, **given)
+    monkeypatch.setattr("gcaps.config.ENOUGH", 41)
+    few = config.settled(graphs.sizes)
+    assert (few.members, few.head) == (members, head)
+    assert few.settled(graphs.sizes) == few
+    model = fit(graphs, np.arange(40), config, 0)[0]
+    assert model.config == few
+    persistence.save(model, tmp_path / "model")
+    loaded = persistence.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(graphs), model.predict_proba(graphs))
+    monkeypatch.setattr("gcaps.config.ENOUGH", 40)
+    many = config.settled(graphs.sizes)
+    assert (many.members, many.head) == (given.get("members", 1), given.get("head", "layers"))

@@ -56,7 +56,8 @@ def test_the_average_is_the_weighted_mean_of_all_steps():
 def test_what_predicts_is_the_average(graphs):
     """Training itself is the same; only the weights that are handed over differ."""
     plain, averaged = (
-        fit(graphs, np.arange(60), Config(**SMALL, averaging=keep), 1, watch=np.arange(30)) for keep in (0.0, 0.9)
+        fit(graphs, np.arange(60), Config(**SMALL, averaging=keep, head="layers"), 1, watch=np.arange(30))
+        for keep in (0.0, 0.9)
     )
     assert plain[1].loss == averaged[1].loss
     same = [

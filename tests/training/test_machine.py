@@ -84,6 +84,7 @@ def test_both_is_the_mean_of_network_and_machine(graphs):
     layers = fit(graphs, np.arange(32), Config.parse(SMALL | {"head": "layers"}), 0)[0]
     expected = (alone.predict_proba(new) + layers.predict_proba(new)) / 2
     np.testing.assert_allclose(both.predict_proba(new), expected, atol=1e-6)
+    np.testing.assert_array_equal(both.embed(new), layers.embed(new), "the trained network's vectors")
 
 
 def test_the_order_of_nodes_and_the_company_of_other_graphs_do_not_matter(model, graphs):

@@ -40,6 +40,24 @@ with joined("start again"):
         print(json.dumps({"losses": losses, "variance": first, "weights": run.optimizer.flat.tolist()}))
 """
 
+MACHINE = """
+import json
+import numpy as np
+from gcaps.config import Config
+from gcaps.nn.distributed import is_first_process
+from gcaps.testing import hostile_graphs
+from gcaps.training import fit
+from gcaps.training.together import joined
+
+with joined("start again"):
+    graphs = hostile_graphs(45, seed=6, largest=12)
+    config = Config(hidden=6, layers=2, rank=5, fc=7, head="both", epochs=1)
+    model = fit(graphs, np.arange(45), config, 3)[0]
+    if is_first_process():
+        support, deviations = (getattr(model.network.networks[1], name).tolist() for name in ("support", "scale"))
+        print(json.dumps({"support": support, "scale": deviations, "scores": model.predict_proba(graphs).tolist()}))
+"""
+
 
 def torchrun(processes, *arguments, **options):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes), *arguments]
@@ -56,16 +74,26 @@ def environment():
 )
 def test_two_processes_give_the_losses_and_weights_of_one(tmp_path, settings):
     """Batches of 15 do not divide by two; dropout, batch statistics and running statistics are those of the whole."""
-    script = tmp_path / "share.py"
-    script.write_text(TRAIN)
-    found = []
+    one, two = printed_by_one_and_by_two(tmp_path, TRAIN, json.dumps(settings))
+    for key in one:
+        np.testing.assert_allclose(two[key], one[key], rtol=1e-7, atol=1e-9)
+
+
+def test_two_processes_fit_the_machine_of_one(tmp_path):
+    one, two = printed_by_one_and_by_two(tmp_path, MACHINE)
+    assert (two["support"], two["scale"]) == (one["support"], one["scale"])
+    np.testing.assert_allclose(two["scores"], one["scores"], atol=1e-4)
+
+
+def printed_by_one_and_by_two(folder, text, *arguments):
+    """What a script prints as JSON, run by one process and by two."""
+    script = folder / "share.py"
+    script.write_text(text)
     for processes in (1, 2):
-        job = torchrun(processes, "--standalone", str(script), json.dumps(settings), env=environment())
+        job = torchrun(processes, "--standalone", str(script), *arguments, env=environment())
         out, err = job.communicate(timeout=120)
         assert job.returncode == 0, err
-        found.append(json.loads(out))
-    for key in found[0]:
-        np.testing.assert_allclose(found[1][key], found[0][key], rtol=1e-7, atol=1e-9)
+        yield json.loads(out)
 
 
 @pytest.mark.slow

@@ -29,8 +29,8 @@ class Ensemble(Network):
         self.members = len(members)
 
     def embed(self, batch: Batch) -> Tensor:
-        """[B, m ·] the graph vectors of all members side by side."""
-        return torch.cat([member.embed(batch) for member in self._each()], dim=1)
+        """[B, m ·] the graph vectors of all members that were trained, side by side."""
+        return torch.cat([member.embed(batch) for member in self._each() if member.trained], dim=1)
 
     def forward(self, batch: Batch) -> Tensor:
         """[B, C] logits."""

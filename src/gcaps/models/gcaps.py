@@ -162,7 +162,7 @@ def require_memory(config: NetworkConfig, layers: int) -> None:
     if config.readout != "covariance":
         return
     stacked = layers * config.hidden * (1 if config.capsule == "routing" else config.capsule_size)
-    members = config.members if isinstance(config, Config) else 1
+    members = config.members if isinstance(config, Config) and config.members != "auto" else 1
     needed = 4 * 4 * MeanCovariance.length(stacked, config.rank, config.count) * (config.fc + 3) * members
     installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > 0.8 * installed:

@@ -29,6 +29,7 @@ class CapsuleMachine(Network):
         inner: accuracy in the cross-validation that chose it, to be told of.
     """
 
+    trained = False
     mean: Tensor
     scale: Tensor
     support: Tensor

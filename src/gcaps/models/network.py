@@ -23,6 +23,8 @@ class Network(nn.Module):
     head: nn.Module
     members: int = 1
     """How many networks predict together."""
+    trained: bool = True
+    """Whether its graph vectors come from weights that were learned."""
     prepared_by: tuple[str, ...] = ()
     """The settings that :meth:`prepare` depends on."""
 

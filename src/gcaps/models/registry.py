@@ -36,12 +36,13 @@ def network_class(config: AnyConfig) -> type[Network]:
 
 def build_network(config: AnyConfig, in_channels: int, graphs: GraphSet) -> Network:
     """The network of a configuration, shaped for training ``graphs`` with ``in_channels`` node features."""
-    kind = network_class(config)
-    return restore_network(config, in_channels, graphs.num_classes, kind.measure(config, graphs))
+    measured = network_class(config).measure(config, graphs)
+    return restore_network(config.settled(graphs.sizes), in_channels, graphs.num_classes, measured)
 
 
 def restore_network(config: AnyConfig, in_channels: int, num_classes: int, measured: dict[str, Any]) -> Network:
-    """The network as it was built, with weights of its own."""
+    """The network as it was built, with weights of its own; ``config`` is settled."""
+    assert config.members != "auto"
     kind: Any = network_class(config)
     shape = {name: value for name, value in measured.items() if name != "machine"}
     networks: list[Network] = [kind(in_channels, num_classes, config, **shape) for _ in range(config.members)]

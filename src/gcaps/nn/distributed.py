@@ -41,9 +41,23 @@ def current_share() -> Share | None:
     return _share
 
 
+_by_itself = False
+
+
+@contextmanager
+def by_itself() -> Iterator[None]:
+    """Inside, this process computes what the others compute too, without exchanging anything."""
+    global _by_itself
+    before, _by_itself = _by_itself, True
+    try:
+        yield
+    finally:
+        _by_itself = before
+
+
 def training_together() -> bool:
     """Whether several processes train one network."""
-    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
+    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1 and not _by_itself
 
 
 def is_first_process() -> bool:

@@ -103,6 +103,7 @@ class _Run:
         on_epoch: Callable[[Epoch], None] | None,
         snapshot: str | Path | None,
     ) -> None:
+        config = config.settled(graphs.sizes[training])
         self.graphs, self.training, self.config, self.seed, self.on_epoch = graphs, training, config, seed, on_epoch
         self.curves = Curves()
         self.best_epoch = 0

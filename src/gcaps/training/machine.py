@@ -21,6 +21,7 @@ from gcaps.models.gcaps import GCAPS
 from gcaps.models.machine import CapsuleMachine, class_sums
 from gcaps.models.registry import untrained_capsules
 from gcaps.nn.distances import city_block
+from gcaps.nn.distributed import by_itself
 from gcaps.training.loop import batches_of, reproducible
 
 LOOKS = 40
@@ -44,7 +45,7 @@ def fit_machine(config: Config, source: BatchSource, indices: Array, seed: int) 
     require_memory(len(indices))
     graphs = source.graphs.subset(indices)
     y = graphs.targets
-    with reproducible(int(np.random.SeedSequence([seed, 2]).generate_state(1)[0]), config.threads):
+    with by_itself(), reproducible(int(np.random.SeedSequence([seed, 2]).generate_state(1)[0]), config.threads):
         capsules = untrained_capsules(config, source.num_features, graphs.num_classes, GCAPS.measure(config, graphs))
         settle(capsules, source, indices, config.batch_size, seed)
         raw = vectors(capsules, source, indices)
