@@ -5,6 +5,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import gcaps
 from gcaps import GraphCapsuleClassifier, load_model
+from gcaps.config import SEVERAL
 from gcaps.errors import ConfigError, DataError
 from gcaps.testing import hostile_graphs
 
@@ -25,7 +26,7 @@ def test_fit_predict_score_transform(graphs):
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
     assert np.array_equal(model.predict(graphs), np.array([-3, 40])[probabilities.argmax(axis=1)])
     assert model.score(graphs, y) == np.mean(model.predict(graphs) == y)
-    assert model.transform(graphs).shape == (64, 2 * 4 * 2 + 10 + 1)
+    assert model.transform(graphs).shape == (64, SEVERAL * (2 * 4 * 2 + 10 + 1))
 
 
 def test_pyg_and_networkx_graphs_are_taken_as_they_are(graphs):

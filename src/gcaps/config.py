@@ -178,10 +178,11 @@ class TrainingConfig(Section):
         """Whether there are epochs at all."""
         return True
 
-    def settled(self, sizes: NDArray[Any]) -> Self:
-        """The same, but what trains and predicts is no longer ``auto``, for training graphs with so many nodes each."""
-        several = SEVERAL if self.trains and are_few(sizes) else 1
-        return self.model_copy(update={"members": several}) if self.members == "auto" else self
+    def networks(self, sizes: NDArray[Any]) -> int:
+        """Networks to train on graphs with so many nodes each."""
+        if self.members != "auto":
+            return self.members
+        return SEVERAL if self.trains and are_few(sizes) else 1
 
     def passes(self, sizes: NDArray[Any]) -> int:
         """Epochs of a training on graphs with so many nodes each."""
@@ -220,17 +221,11 @@ class Config(TrainingConfig, NetworkConfig, FeatureConfig):  # fields come in re
         """Whether there are epochs at all."""
         return self.head != "svm"
 
-    @property
-    def machine(self) -> bool:
-        """Whether a support vector machine predicts, alone or beside the network."""
-        return self.head in ("svm", "both")
-
-    def settled(self, sizes: NDArray[Any]) -> Self:
-        """The same, but what trains and predicts is no longer ``auto``, for training graphs with so many nodes each."""
+    def machine(self, sizes: NDArray[Any]) -> bool:
+        """Whether a support vector machine predicts, alone or beside the network, after such a training."""
         if self.head == "auto":
-            head = "both" if self.selection == "last" and are_few(sizes) else "layers"
-            return self.model_copy(update={"head": head}).settled(sizes)
-        return super().settled(sizes)
+            return self.selection == "last" and are_few(sizes)
+        return self.head != "layers"
 
     def passes(self, sizes: NDArray[Any]) -> int:
         """Epochs of a training on graphs with so many nodes each; none where nothing is trained."""
@@ -238,6 +233,6 @@ class Config(TrainingConfig, NetworkConfig, FeatureConfig):  # fields come in re
 
     @model_validator(mode="after")
     def _machines_have_no_epoch_to_pick(self) -> Self:
-        if self.machine and self.selection != "last":
+        if self.head in ("svm", "both") and self.selection != "last":
             raise ValueError("head = svm and both go with selection = last")
         return self

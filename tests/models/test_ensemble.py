@@ -10,7 +10,8 @@ from gcaps.config import DEEP, DROPOUT, SEVERAL, SHALLOW, Config
 from gcaps.errors import MemoryLimitError
 from gcaps.models.config import GINConfig
 from gcaps.models.ensemble import Ensemble, together
-from gcaps.models.gcaps import require_memory
+from gcaps.models.gcaps import GCAPS, require_memory
+from gcaps.models.machine import CapsuleMachine
 from gcaps.models.registry import build_network
 from gcaps.nn import MeanCovariance
 from gcaps.nn.dropout import Dropout
@@ -129,26 +130,27 @@ def test_one_layer_where_labelled_graphs_are_many_and_of_many_sizes(monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("given", "members", "head"),
+    ("given", "networks", "machine"),
     [
-        ({}, SEVERAL, "both"),
-        ({"members": 2}, 2, "both"),
-        ({"head": "layers"}, SEVERAL, "layers"),
-        ({"head": "svm"}, 1, "svm"),
-        ({"selection": "validation"}, SEVERAL, "layers"),
+        ({}, SEVERAL, True),
+        ({"members": 2}, 2, True),
+        ({"head": "layers"}, SEVERAL, False),
+        ({"head": "svm"}, 1, True),
+        ({"selection": "validation"}, SEVERAL, False),
     ],
 )
-def test_few_graphs_have_several_networks_and_a_machine(monkeypatch, tmp_path, given, members, head):
+def test_few_graphs_have_several_networks_and_a_machine(monkeypatch, tmp_path, given, networks, machine):
     graphs, config = gcaps.load("MUTAG").subset(np.arange(40)), Config(**SMALL, **given)
     monkeypatch.setattr("gcaps.config.ENOUGH", 41)
-    few = config.settled(graphs.sizes)
-    assert (few.members, few.head) == (members, head)
-    assert few.settled(graphs.sizes) == few
+    assert (config.networks(graphs.sizes), config.machine(graphs.sizes)) == (networks, machine)
     model = fit(graphs, np.arange(40), config, 0)[0]
-    assert model.config == few
+    kinds = [type(part) for part in model.network.modules() if isinstance(part, GCAPS | CapsuleMachine)]
+    assert (CapsuleMachine in kinds) == machine
+    assert kinds.count(GCAPS) == machine + (networks if config.trains else 0), "a machine has capsules of its own"
     persistence.save(model, tmp_path / "model")
+    monkeypatch.setattr("gcaps.config.ENOUGH", 40)  # a rule of another day
+    assert config.networks(graphs.sizes) == given.get("members", 1)
+    assert config.machine(graphs.sizes) == (given.get("head") == "svm")
     loaded = persistence.load(tmp_path / "model")
+    assert loaded.config == config
     np.testing.assert_array_equal(loaded.predict_proba(graphs), model.predict_proba(graphs))
-    monkeypatch.setattr("gcaps.config.ENOUGH", 40)
-    many = config.settled(graphs.sizes)
-    assert (many.members, many.head) == (given.get("members", 1), given.get("head", "layers"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,11 +21,12 @@ class Ensemble(Network):
 
     Args:
         members: networks of one shape, or one that has been trained and one that needs no training.
+        measured: what else is to be known to build it again.
     """
 
-    def __init__(self, members: Sequence[Network]) -> None:
-        measured = {name: value for member in members for name, value in member.measured.items()}
-        super().__init__(members[0].in_channels, **measured)
+    def __init__(self, members: Sequence[Network], **measured: Any) -> None:
+        theirs = {name: value for member in members for name, value in member.measured.items()}
+        super().__init__(members[0].in_channels, **theirs, **measured)
         self.networks = nn.ModuleList(members)
         self.members = len(members)
 

@@ -36,17 +36,18 @@ def network_class(config: AnyConfig) -> type[Network]:
 
 def build_network(config: AnyConfig, in_channels: int, graphs: GraphSet) -> Network:
     """The network of a configuration, shaped for training ``graphs`` with ``in_channels`` node features."""
-    measured = network_class(config).measure(config, graphs)
-    return restore_network(config.settled(graphs.sizes), in_channels, graphs.num_classes, measured)
+    measured = network_class(config).measure(config, graphs) | {"networks": config.networks(graphs.sizes)}
+    return restore_network(config, in_channels, graphs.num_classes, measured)
 
 
 def restore_network(config: AnyConfig, in_channels: int, num_classes: int, measured: dict[str, Any]) -> Network:
-    """The network as it was built, with weights of its own; ``config`` is settled."""
-    assert config.members != "auto"
+    """The network as it was built, with weights of its own."""
     kind: Any = network_class(config)
-    shape = {name: value for name, value in measured.items() if name != "machine"}
-    networks: list[Network] = [kind(in_channels, num_classes, config, **shape) for _ in range(config.members)]
-    network = networks[0] if len(networks) == 1 else Ensemble(networks)
+    shape = {name: value for name, value in measured.items() if name not in ("networks", "machine")}
+    count = int(measured.get("networks", 1))
+    counted = config.model_copy(update={"members": count})  # what has to fit in memory
+    networks: list[Network] = [kind(in_channels, num_classes, counted, **shape) for _ in range(count)]
+    network = networks[0] if count == 1 else Ensemble(networks, networks=count)
     if "machine" not in measured or not isinstance(config, Config):
         return network
     capsules = untrained_capsules(config, in_channels, num_classes, shape)

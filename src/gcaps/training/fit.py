@@ -103,7 +103,6 @@ class _Run:
         on_epoch: Callable[[Epoch], None] | None,
         snapshot: str | Path | None,
     ) -> None:
-        config = config.settled(graphs.sizes[training])
         self.graphs, self.training, self.config, self.seed, self.on_epoch = graphs, training, config, seed, on_epoch
         self.curves = Curves()
         self.best_epoch = 0
@@ -133,7 +132,7 @@ class _Run:
 
     def _machine(self, source: BatchSource) -> CapsuleMachine | None:
         """The machine that predicts, alone or beside the network; training changes nothing about it."""
-        if not isinstance(self.config, Config) or not self.config.machine:
+        if not isinstance(self.config, Config) or not self.config.machine(self.graphs.sizes[self.training]):
             return None
         began = time.perf_counter()
         machine = fit_machine(self.config, source, self.training, self.seed)
