@@ -33,7 +33,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "complete folds": networks.times,
     "ablation": ablation.table,
 }
-MARKED = re.compile(r"<!-- table (?P<name>[^>]+) -->\n(?P<text>.*?)\n<!-- end -->", re.DOTALL)
+MARKED = re.compile(r"<!-- table (?P<name>[^>]+) -->\n(?P<text>(?:\|.*\n)*)<!-- end -->")
 
 
 def pages() -> list[Path]:
@@ -45,10 +45,10 @@ def renewed(page: str) -> tuple[str, list[str]]:
     different: list[str] = []
 
     def write(found: re.Match[str]) -> str:
-        text = TABLES[found["name"]]()
+        text = TABLES[found["name"]]() + "\n"
         if text != found["text"]:
             different.append(found["name"])
-        return f"<!-- table {found['name']} -->\n{text}\n<!-- end -->"
+        return f"<!-- table {found['name']} -->\n{text}<!-- end -->"
 
     return MARKED.sub(write, page), different
 

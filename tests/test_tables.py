@@ -29,10 +29,12 @@ def test_every_table_stands_somewhere_as_the_results_have_it(tables):
 
 
 def test_a_number_that_was_changed_by_hand_is_found(tables):
-    page = "a\n<!-- table attributes -->\n| ENZYMES | 99.9 |\n<!-- end -->\nb\n"
-    text, different = tables.renewed(page)
-    assert different == ["attributes"]
-    assert text == f"a\n<!-- table attributes -->\n{tables.TABLES['attributes']()}\n<!-- end -->\nb\n"
+    for old in ("| ENZYMES | 99.9 |\n", ""):
+        page = f"a\n<!-- table attributes -->\n{old}<!-- end -->\nb\n<!-- end -->\n"
+        text, different = tables.renewed(page)
+        assert different == ["attributes"]
+        new = tables.TABLES["attributes"]()
+        assert text == f"a\n<!-- table attributes -->\n{new}\n<!-- end -->\nb\n<!-- end -->\n"
 
 
 def test_the_picture_of_accuracies_is_that_of_the_results(monkeypatch, tmp_path):

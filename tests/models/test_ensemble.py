@@ -130,16 +130,16 @@ def test_one_layer_where_labelled_graphs_are_many_and_of_many_sizes(monkeypatch)
 
 
 @pytest.mark.parametrize(
-    ("given", "networks", "machine"),
+    ("given", "networks", "machine", "told"),
     [
-        ({}, SEVERAL, True),
-        ({"members": 2}, 2, True),
-        ({"head": "layers"}, SEVERAL, False),
-        ({"head": "svm"}, 1, True),
-        ({"selection": "validation"}, SEVERAL, False),
+        ({}, SEVERAL, True, f"{SEVERAL} networks and a support vector machine"),
+        ({"members": 1}, 1, True, "one network and a support vector machine"),
+        ({"head": "layers"}, SEVERAL, False, f"{SEVERAL} networks"),
+        ({"head": "svm"}, 1, True, "a support vector machine"),
+        ({"selection": "validation"}, SEVERAL, False, f"{SEVERAL} networks"),
     ],
 )
-def test_few_graphs_have_several_networks_and_a_machine(monkeypatch, tmp_path, given, networks, machine):
+def test_few_graphs_have_several_networks_and_a_machine(monkeypatch, tmp_path, given, networks, machine, told):
     graphs, config = gcaps.load("MUTAG").subset(np.arange(40)), Config(**SMALL, **given)
     monkeypatch.setattr("gcaps.config.ENOUGH", 41)
     assert (config.networks(graphs.sizes), config.machine(graphs.sizes)) == (networks, machine)
@@ -147,6 +147,7 @@ def test_few_graphs_have_several_networks_and_a_machine(monkeypatch, tmp_path, g
     kinds = [type(part) for part in model.network.modules() if isinstance(part, GCAPS | CapsuleMachine)]
     assert (CapsuleMachine in kinds) == machine
     assert kinds.count(GCAPS) == machine + (networks if config.trains else 0), "a machine has capsules of its own"
+    assert model.predictors == told
     persistence.save(model, tmp_path / "model")
     monkeypatch.setattr("gcaps.config.ENOUGH", 40)  # a rule of another day
     assert config.networks(graphs.sizes) == given.get("members", 1)

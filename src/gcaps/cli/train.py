@@ -57,9 +57,9 @@ def run(
             return
         persistence.save(model, output)
     parameters = sum(p.numel() for p in model.network.parameters())
-    how = f"epoch {epoch}, training loss {curves.loss[epoch - 1]:.3f}" if curves.loss else "a support vector machine"
+    how = f", epoch {epoch}, training loss {curves.loss[epoch - 1]:.3f}" if curves.loss else ""
     Console().print(
         f"[bold]{output}[/bold]: {graphs.name}, {len(graphs)} graphs, {graphs.num_classes} classes, "
-        f"{parameters:,} parameters, {how}",
+        f"{model.predictors}, {parameters:,} parameters{how}",
         highlight=False,
     )

@@ -87,7 +87,7 @@ class NetworkMethod:
             on_epoch=on_epoch,
         )
         scores = model.predict_proba(graphs.subset(fold.test))
-        machine = model.network.measured.get("machine", {})
+        taken = {"networks": model.network.measured.get("networks"), **model.network.measured.get("machine", {})}
         result = FoldResult(
             fold=number,
             test=fold.test.tolist(),
@@ -100,7 +100,7 @@ class NetworkMethod:
             test_accuracy=curves.watched,
             validation_accuracy=curves.validation,
             seconds=time.perf_counter() - began,
-            chosen={name: value for name, value in machine.items() if name in ("C", "inner")},
+            chosen={name: taken[name] for name in ("networks", "C", "inner") if taken.get(name) is not None},
         )
         return result, model
 

@@ -32,6 +32,13 @@ class Fitted:
     data: dict[str, Any] = field(default_factory=dict)
     """Name, fingerprint and size of the training graphs."""
 
+    @property
+    def predictors(self) -> str:
+        """What predicts together, in words."""
+        count, machine = self.network.measured.get("networks", 1), "machine" in self.network.measured
+        parts = [f"{count} networks" if count > 1 else "one network"] if self.config.trains else []
+        return " and ".join([*parts, *(["a support vector machine"] if machine else [])])
+
     def predict_proba(self, graphs: GraphSet) -> Floats:
         """[G, C] class probabilities. Graphs stream through in batches, so memory does not grow with their number."""
         return self._stream(graphs, lambda batch: torch.softmax(self.network(batch), dim=1))
