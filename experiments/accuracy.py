@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from cells import PAGE, arguments, cell_file, markdown, percent, plain, printed
+from cells import PAGE, arguments, cell_file, markdown, percent, plain, printed, seed_file, seed_means
 
 import gcaps
 from gcaps.evaluation import Result, compare, stratified_folds
@@ -64,8 +64,7 @@ def settings_of(data: str, kind: str) -> dict[str, Any] | None:
 
 
 def run(data: str, kind: str, seed: int, splits: Path | None, folder: Path, jobs: int | None) -> None:
-    name = f"{data}-seed{seed}" if seed else data
-    file = cell_file(folder, kind, name)
+    file = seed_file(folder, kind, data, seed)
     given = None if kind != "fair" or splits is None else splits / f"{data}.json"
     missing = kind == "fair" and (given is None or not given.exists())
     if file.exists() or missing or (settings := settings_of(data, kind)) is None:
@@ -76,15 +75,17 @@ def run(data: str, kind: str, seed: int, splits: Path | None, folder: Path, jobs
     options += [f"--seed={seed}"] if seed else []
     command, folds, about = shlex.join(["gcaps", "evaluate", data, *options]), given, str(given)
     if count := FIRST.get((kind, data)):
-        command = f"python experiments/accuracy.py --settings {kind} --data {data}"
-        folds = stratified_folds(gcaps.load(data).targets, FOLDS, seed=0)[:count]
-        about = f"the first {count} of {FOLDS} stratified folds, seed 0"
-    kept = Path("runs/accuracy") / kind / name
+        command = f"python experiments/accuracy.py --settings {kind} --data {data}" + (
+            f" --seeds {seed}" if seed else ""
+        )
+        folds = stratified_folds(gcaps.load(data).targets, FOLDS, seed=seed)[:count]
+        about = f"the first {count} of {FOLDS} stratified folds, seed {seed}"
+    kept = Path("runs/accuracy") / kind / file.stem
     found = compare(data, ["gcaps"], run=kept, splits=folds, seeds=[seed], grid=grid, jobs=jobs)
     result = found.result(data, "gcaps")
     assert result is not None
     replace(result, command=command, splits=result.splits if folds is None else about).save(file)
-    print(f"{name}  {kind}: {percent_of(result, 'honest')} in {seconds(result):,.0f} s", flush=True)
+    print(f"{file.stem}  {kind}: {percent_of(result, 'honest')} in {seconds(result):,.0f} s", flush=True)
 
 
 def _text(value: Any) -> str:
@@ -145,10 +146,7 @@ def divisions(data: Sequence[str] = DATA, folder: Path = RESULTS) -> str:
     rows = []
     for name in data:
         for kind in KINDS:
-            others = sorted((folder / kind).glob(f"{name}-seed*.json"))
-            first = cell_file(folder, kind, name)
-            if others and first.exists():
-                means = [Result.read(file).protocols["honest"].mean for file in (first, *others)]
+            if len(means := seed_means(folder, kind, name)) > 1:
                 spread = percent(float(np.mean(means)), float(np.std(means, ddof=1)))
                 rows.append([name, kind, percent(means[0], None), f"**{spread}**", str(len(means))])
     return markdown(["data set", "settings", "seed 0", "all seeds", "seeds"], rows)

@@ -10,7 +10,7 @@ from typing import Any
 
 import gcaps
 from gcaps.data.graphset import GraphSet
-from gcaps.evaluation import Fold, evaluate
+from gcaps.evaluation import Fold, Result, evaluate
 from gcaps.evaluation.published import published
 
 PAGE: dict[str, dict[str, Any]] = tomllib.loads(Path(__file__).with_name("accuracy.toml").read_text(encoding="utf-8"))
@@ -33,6 +33,18 @@ def plain(graphs: GraphSet) -> dict[str, Any]:
 
 def cell_file(folder: Path, data: str, cell: str) -> Path:
     return folder / data / f"{cell.replace(', ', '-').replace(' ', '-')}.json"
+
+
+def seed_file(folder: Path, data: str, cell: str, seed: int) -> Path:
+    """The cell of another division of the set into folds."""
+    return cell_file(folder, data, f"{cell}-seed{seed}" if seed else cell)
+
+
+def seed_means(folder: Path, data: str, cell: str) -> list[float]:
+    """Honest accuracy for each seed that a cell was run with, seed 0 first; none where it was not run with that."""
+    first = cell_file(folder, data, cell)
+    files = [first, *sorted(first.parent.glob(f"{first.stem}-seed*.json"))] if first.exists() else []
+    return [Result.read(file).protocols["honest"].mean for file in files]
 
 
 def run_cell(

@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from cells import arguments, cell_file, markdown, percent, printed, run_cell
+from cells import arguments, cell_file, markdown, percent, printed, run_cell, seed_file, seed_means
 
 from gcaps.evaluation import Result
 
@@ -30,10 +30,6 @@ def run(data: str, method: str, seed: int, folder: Path, jobs: int | None) -> No
     grid = FEWER.get(method, {}) if data in LARGE else {}
     options = "".join(f" --{name} {','.join(map(str, values))}" for name, values in grid.items())
     run_cell(seed_file(folder, data, method, seed), data, method, options, dict(grid), None, jobs, seed)
-
-
-def seed_file(folder: Path, data: str, method: str, seed: int) -> Path:
-    return cell_file(folder, data, f"{method}-seed{seed}" if seed else method)
 
 
 def table(data: Sequence[str] = DATA, methods: Sequence[str] = METHODS, folder: Path = RESULTS) -> str:
@@ -56,11 +52,9 @@ def over_seeds(data: list[str], methods: list[str], folder: Path) -> str:
     """A line for each cell that was run with more than one seed: the mean, and the deviation between seeds."""
     lines = []
     for name, method in product(data, methods):
-        files = [cell_file(folder, name, method), *sorted((folder / name).glob(f"{method}-seed*.json"))]
-        if len(files) > 1 and files[0].exists():
-            means = [Result.read(file).protocols["honest"].mean for file in files]
+        if len(means := seed_means(folder, name, method)) > 1:
             lines.append(
-                f"{method} on {name}, {len(files)} seeds: {percent(float(np.mean(means)), float(np.std(means)))}"
+                f"{method} on {name}, {len(means)} seeds: {percent(float(np.mean(means)), float(np.std(means)))}"
             )
     return "\n".join(lines)
 
