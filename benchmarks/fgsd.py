@@ -78,7 +78,7 @@ def shapes() -> GraphSet:
     for graph in graphs:
         weights = rng.uniform(0.1, 10, graph.number_of_edges())
         nx.set_edge_attributes(graph, dict(zip(graph.edges, weights, strict=True)), "weight")
-    return GraphSet.from_networkx(graphs, labels=[i % 2 for i in range(len(graphs))], name="shapes, weighted")
+    return GraphSet.from_networkx(graphs, y=[i % 2 for i in range(len(graphs))], name="shapes, weighted")
 
 
 def laplacian(graphs: GraphSet, number: int) -> np.ndarray:
@@ -214,8 +214,8 @@ def one_graph(name: str, n: int, source: np.ndarray, target: np.ndarray) -> Grap
     A = csr_array((np.ones(kept.sum()), (source[kept], target[kept])), shape=(n, n))
     A = csr_array(A + A.T)
     A.sort_indices()
-    neighbors = A.indices.astype(np.int32)
-    return GraphSet(name=name, node_ptr=np.array([0, n]), edge_ptr=A.indptr.astype(np.int64), neighbors=neighbors)
+    col = A.indices.astype(np.int32)
+    return GraphSet(name=name, ptr=np.array([0, n]), rowptr=A.indptr.astype(np.int64), col=col)
 
 
 LARGE = {"grid": grid, "power-law": power_law}

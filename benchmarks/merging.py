@@ -39,13 +39,13 @@ def measure(graphs: GraphSet, epochs: int) -> dict[str, Any]:
     began = time.perf_counter()
     together = BatchSource(graphs, x, merge=True)
     found = time.perf_counter() - began
-    runs, times = [], ([], [])  # type: ignore[var-annotated]
+    runs, multiplicity = [], ([], [])  # type: ignore[var-annotated]
     for source in (apart, together):
         torch.manual_seed(0)
         network = GCAPS(source.num_features, graphs.num_classes, config)
         runs.append(TrainingRun(network, source, np.arange(len(graphs)), config, seed=0))
     for number in range(epochs + 1):
-        for run, seconds in zip(runs, times, strict=True):
+        for run, seconds in zip(runs, multiplicity, strict=True):
             began = time.perf_counter()
             run.epoch()
             if number:  # the first is for warming up
@@ -56,11 +56,11 @@ def measure(graphs: GraphSet, epochs: int) -> dict[str, Any]:
         "graphs": len(graphs),
         "nodes": graphs.num_nodes,
         "rows": graphs.num_nodes if rows is None else len(rows.head),
-        "arcs": len(graphs.neighbors),
-        "merged_arcs": len(graphs.neighbors) if rows is None else len(rows.neighbors),
+        "arcs": len(graphs.col),
+        "merged_arcs": len(graphs.col) if rows is None else len(rows.col),
         "find": found,
-        "apart": median(times[0]),
-        "together": median(times[1]),
+        "apart": median(multiplicity[0]),
+        "together": median(multiplicity[1]),
     }
 
 

@@ -56,7 +56,7 @@ def peer_seconds(graphs: Any, share: int) -> float:
     labels = int(graphs.node_labels.max()) + 1
     datas = []
     for number, data in enumerate(some.to_pyg()):
-        rows = slice(some.node_ptr[number], some.node_ptr[number + 1])
+        rows = slice(some.ptr[number], some.ptr[number + 1])
         x = torch.nn.functional.one_hot(torch.from_numpy(some.node_labels[rows, 0].astype(np.int64)), labels)
         datas.append(Data(x=x.float(), edge_index=data.edge_index, num_nodes=len(x)))
     network, head = GIN(labels, 64, 5, norm="batch_norm").eval(), torch.nn.Linear(64, 2)

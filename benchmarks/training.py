@@ -72,7 +72,7 @@ def peer_epoch(name: str, graphs: GraphSet, features: NodeFeatures) -> Callable[
     x = features.transform(graphs)
     datas = []
     for number, data in enumerate(graphs.to_pyg()):
-        rows = slice(graphs.node_ptr[number], graphs.node_ptr[number + 1])
+        rows = slice(graphs.ptr[number], graphs.ptr[number + 1])
         y = torch.tensor([int(graphs.targets[number])])
         datas.append(Data(x=torch.from_numpy(x[rows]), edge_index=data.edge_index, y=y, num_nodes=len(x[rows])))
     extra: dict[str, Any] = {"norm": "batch_norm"}
@@ -109,14 +109,14 @@ def compare(name: str, options: argparse.Namespace) -> dict[str, Any]:
         "gcaps_full": gcaps_epoch(graphs, features, config.model_copy(update=FULL)),
     }
     runs |= {peer: peer_epoch(peer, graphs, features) for peer in options.peers}
-    times: dict[str, list[float]] = {key: [] for key in runs}
+    multiplicity: dict[str, list[float]] = {key: [] for key in runs}
     for number in range(options.epochs + 1):
         for key, run in runs.items():
             began = time.perf_counter()
             run()
             if number:  # the first is for warming up
-                times[key].append(time.perf_counter() - began)
-    seconds = {key: median(values) for key, values in times.items()}
+                multiplicity[key].append(time.perf_counter() - began)
+    seconds = {key: median(values) for key, values in multiplicity.items()}
     row: dict[str, Any] = {"data": name, "graphs": len(graphs), "threads": options.threads, "seconds": seconds}
     for peer in options.peers:
         row[f"ratio_vs_pyg_{peer.lower()}"] = seconds["gcaps"] / seconds[peer]

@@ -89,7 +89,7 @@ def test_fgsd_transform_equals_the_features_of_the_set():
     datas = to_pyg(graphs)
     transform = AddFGSD(bins=8).fit(datas)
     expected = FGSD(8).fit_transform(graphs)
-    attributes = graphs.node_attributes.astype(np.float32)
+    attributes = graphs.x.astype(np.float32)
     made = [transform(data.to("cpu")) for data in datas]
     assert np.array_equal(torch.cat([d.x[:, 3:] for d in made]).numpy().astype(np.float32), expected)
     assert np.array_equal(torch.cat([d.x[:, :3] for d in made]).numpy().astype(np.float32), attributes)

@@ -15,8 +15,8 @@ def test_batch_is_the_block_diagonal_stack_of_its_graphs(hostile):
         graph = hostile[number]
         first, last = int(batch.ptr[place]), int(batch.ptr[place + 1])
         assert last - first == graph.num_nodes
-        assert (batch.index[first:last] == place).all()
-        assert np.array_equal(batch.x[first:last], x[hostile.node_ptr[number] : hostile.node_ptr[number + 1]])
+        assert (batch.batch[first:last] == place).all()
+        assert np.array_equal(batch.x[first:last], x[hostile.ptr[number] : hostile.ptr[number + 1]])
         arcs = slice(int(batch.rowptr[first]), int(batch.rowptr[last]))
         source = torch.repeat_interleave(torch.arange(first, last), batch.rowptr.diff()[first:last])
         assert np.array_equal(torch.stack([source, batch.col[arcs]]) - first, graph.edge_index)

@@ -23,7 +23,7 @@ def symmetric_graphs():
     found = [nx.star_graph(9), nx.complete_graph(7), nx.complete_bipartite_graph(3, 5), nx.cycle_graph(6)]
     found += [nx.empty_graph(4), nx.path_graph(1), nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(4))]
     found += [nx.barbell_graph(5, 2), nx.balanced_tree(3, 3), nx.gnp_random_graph(9, 0.4, seed=1)]
-    return from_networkx(found, labels=[number % 2 for number in range(len(found))])
+    return from_networkx(found, y=[number % 2 for number in range(len(found))])
 
 
 def sources(graphs, features=("degree", "fgsd"), dtype=torch.float64):
@@ -38,15 +38,15 @@ def test_rows_are_an_equitable_partition_of_every_graph():
     assert merged is not None
     assert len(merged.head) < graphs.num_nodes / 2
     assert np.all(np.diff(merged.head) > 0)
-    sizes = np.add.reduceat(merged.times, merged.node_ptr[:-1])
+    sizes = np.add.reduceat(merged.multiplicity, merged.ptr[:-1])
     np.testing.assert_array_equal(sizes, graphs.sizes)
-    row = np.repeat(np.arange(len(merged.head)), np.diff(merged.edge_ptr))
-    graph = np.repeat(np.arange(len(graphs)), np.diff(merged.node_ptr))
-    col = merged.neighbors + merged.node_ptr[graph[row]]
+    row = np.repeat(np.arange(len(merged.head)), np.diff(merged.rowptr))
+    graph = np.repeat(np.arange(len(graphs)), np.diff(merged.ptr))
+    col = merged.col + merged.ptr[graph[row]]
     A = np.zeros((len(merged.head),) * 2)
     A[row, col] = merged.edge_weight
     np.testing.assert_array_equal(A.sum(axis=1), graphs.degrees[merged.head])
-    np.testing.assert_array_equal(merged.times[:, None] * A, (merged.times[:, None] * A).T)
+    np.testing.assert_array_equal(merged.multiplicity[:, None] * A, (merged.multiplicity[:, None] * A).T)
     assert A.sum() < len(neighbors_of_set(graphs))
 
 
@@ -68,7 +68,7 @@ def test_features_keep_apart_what_structure_does_not():
     assert apart is not None
     assert alike is not None
     assert len(apart.head) == len(alike.head) + 1
-    assert apart.times[: apart.node_ptr[1]].tolist() == [1.0, 1.0, 8.0]
+    assert apart.multiplicity[: apart.ptr[1]].tolist() == [1.0, 1.0, 8.0]
 
 
 def test_nothing_is_merged_where_it_does_not_pay_or_edges_have_weights():

@@ -22,11 +22,11 @@ def graph_sets(draw, directed_values: bool) -> GraphSet:
     """Any set at all: loops, lone nodes, every mixture of fields; edge values may differ by direction."""
     sizes = np.array(draw(st.lists(st.integers(1, 5), min_size=1, max_size=5)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    node_ptr = pointer(sizes)
+    ptr = pointer(sizes)
     graph = np.repeat(
         np.arange(len(sizes)), draw(st.lists(st.integers(0, 6), min_size=len(sizes), max_size=len(sizes)))
     )
-    u, v = (node_ptr[graph] + (rng.random(len(graph)) * sizes[graph]).astype(np.int64) for _ in range(2))
+    u, v = (ptr[graph] + (rng.random(len(graph)) * sizes[graph]).astype(np.int64) for _ in range(2))
     ends = np.unique(np.concatenate([np.stack([u, v], 1), np.stack([v, u], 1)]), axis=0).reshape(-1, 2)
     _, edge = np.unique(np.sort(ends, axis=1), axis=0, return_inverse=True)
     edge = edge.reshape(-1)
@@ -42,7 +42,7 @@ def graph_sets(draw, directed_values: bool) -> GraphSet:
 
     return assemble(
         "any",
-        node_ptr,
+        ptr,
         EdgeRows(
             ends[:, 0],
             ends[:, 1],
@@ -51,8 +51,8 @@ def graph_sets(draw, directed_values: bool) -> GraphSet:
             (rng.random(count) + 0.5).astype(dtype)[edge] if has["w"] and has_edges else None,
         ),
         labels=rng.integers(-3, 3, len(sizes)) if has["y"] else None,
-        node_labels=rng.integers(-5, 5, (node_ptr[-1], columns)) if has["nl"] else None,
-        node_attributes=floats(int(node_ptr[-1])) if has["na"] else None,
+        node_labels=rng.integers(-5, 5, (ptr[-1], columns)) if has["nl"] else None,
+        x=floats(int(ptr[-1])) if has["na"] else None,
     )
 
 
@@ -102,13 +102,13 @@ def triangle(**fields) -> Data:
 
 def test_x_and_edge_attr_go_by_their_type():
     floats = from_pyg([triangle(x=torch.rand(3, 2, dtype=torch.float64), edge_attr=torch.rand(6))])
-    assert floats.node_attributes.dtype == np.float64
-    assert floats.edge_attributes.shape == (6, 1)
+    assert floats.x.dtype == np.float64
+    assert floats.edge_attr.shape == (6, 1)
     integers = from_pyg([triangle(x=torch.arange(3), edge_attr=torch.arange(6).view(6, 1))])
     assert integers.node_labels[:, 0].tolist() == [0, 1, 2]
     assert integers.edge_labels.shape == (6, 1)
     assert from_pyg([triangle(x=torch.tensor([True, False, True]))]).node_labels[:, 0].tolist() == [1, 0, 1]
-    assert from_pyg([triangle(x=torch.rand(3, 2, dtype=torch.bfloat16))]).node_attributes.dtype == np.float32
+    assert from_pyg([triangle(x=torch.rand(3, 2, dtype=torch.bfloat16))]).x.dtype == np.float32
 
 
 def test_one_way_edges_and_loops_of_pyg_are_settled():
@@ -133,13 +133,13 @@ def test_num_nodes_is_guessed_only_when_there_is_no_other_way():
 
 def test_batches_and_features_of_no_width_are_taken():
     datas = [triangle(x=torch.zeros(3, 0)), triangle(y=torch.tensor(2))]
-    assert from_pyg(datas).node_attributes is None
+    assert from_pyg(datas).x is None
     assert from_pyg(Batch.from_data_list([triangle(), triangle(y=torch.tensor([2]))])).classes.tolist() == [1, 2]
 
 
 def test_a_graph_without_edges_need_not_bring_edge_fields():
     graphs = from_pyg([Data(num_nodes=2, y=torch.tensor([0])), triangle(edge_attr=torch.rand(6, 2))])
-    assert graphs.edge_attributes.shape == (6, 2)
+    assert graphs.edge_attr.shape == (6, 2)
 
 
 PYG_FAULTS = {
@@ -209,8 +209,8 @@ NX_FAULTS = {
     "label of float": (labelled(nx.path_graph(3), edge_label=1.5), "not 1.5"),
     "some nodes only": (labelled(nx.path_graph(3), node_label={0: 1}), "2 of 3 nodes have no 'label'"),
     "some edges only": (labelled(nx.path_graph(3), edge_weight={(0, 1): 1.0}), "1 of 2 edges have no 'weight'"),
-    "ragged": (labelled(nx.path_graph(2), node_attributes={0: (1.0,), 1: (1.0, 2.0)}), "differ in length"),
-    "NaN": (labelled(nx.path_graph(2), node_attributes=(float("nan"),)), "holds nan"),
+    "ragged": (labelled(nx.path_graph(2), x={0: (1.0,), 1: (1.0, 2.0)}), "differ in length"),
+    "NaN": (labelled(nx.path_graph(2), x=(float("nan"),)), "holds nan"),
     "weight zero": (labelled(nx.path_graph(2), edge_weight=0), "edge of weight 0"),
     "two weights": (labelled(nx.path_graph(2), edge_weight=(1.0, 2.0)), "is a number, not (1.0, 2.0)"),
     "class of text": (nx.Graph([(0, 1)], label="yes"), "its label is 'yes'"),

@@ -71,7 +71,7 @@ def test_wl_groups_are_those_of_networkx():
     assert len(np.unique(ours)) == len(np.unique(expected)) == pairs.shape[1]
 
 
-@pytest.mark.parametrize("field", ["node_labels", "node_attributes", "edge_weight"])
+@pytest.mark.parametrize("field", ["node_labels", "x", "edge_weight"])
 def test_every_field_tells_graphs_apart(field):
     from dataclasses import replace
 

@@ -12,7 +12,7 @@ def test_stable_colors_tell_what_refinement_tells():
     path, cycles = nx.path_graph(7), nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(3))
     graphs = GraphSet.from_networkx([path, cycles, nx.cycle_graph(6)], [0, 1, 0])
     colors = stable_colors(graphs)
-    assert [len(np.unique(colors[a:b])) for a, b in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True)] == [
+    assert [len(np.unique(colors[a:b])) for a, b in zip(graphs.ptr[:-1], graphs.ptr[1:], strict=True)] == [
         4,
         1,
         1,
@@ -24,12 +24,12 @@ def test_nodes_of_one_color_have_as_many_neighbors_of_any_other():
     graphs = hostile_graphs(48, seed=2)
     colors = stable_colors(graphs)
     for g in range(len(graphs)):
-        first, last = graphs.node_ptr[g : g + 2]
+        first, last = graphs.ptr[g : g + 2]
         own = colors[first:last]
         seen = {}
         for v in range(first, last):
-            neighbors = own[graphs.neighbors[graphs.edge_ptr[v] : graphs.edge_ptr[v + 1]]]
-            kinds = tuple(sorted(neighbors.tolist()))
+            col = own[graphs.col[graphs.rowptr[v] : graphs.rowptr[v + 1]]]
+            kinds = tuple(sorted(col.tolist()))
             assert seen.setdefault(colors[v], kinds) == kinds
 
 

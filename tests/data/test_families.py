@@ -17,9 +17,9 @@ def test_every_node_has_four_neighbors_and_graphs_are_simple_and_connected():
     assert (graphs.degrees == 4).all()
     assert graphs.loops is None
     assert facts(graphs).disconnected == 0
-    first = np.repeat(graphs.node_ptr[:-1], graphs.arc_counts)
+    first = np.repeat(graphs.ptr[:-1], graphs.arc_counts)
     source = np.repeat(np.arange(graphs.num_nodes), graphs.degrees)
-    assert (np.diff(source * graphs.num_nodes + graphs.neighbors + first) > 0).all()
+    assert (np.diff(source * graphs.num_nodes + graphs.col + first) > 0).all()
 
 
 def test_classes_have_the_same_sizes_and_nothing_else_to_go_by():
@@ -27,7 +27,7 @@ def test_classes_have_the_same_sizes_and_nothing_else_to_go_by():
     assert all(s == sizes[0] for s in sizes)
     assert (min(sizes[0]), max(sizes[0])) == (12, 40)
     assert graphs.node_labels is None
-    assert graphs.node_attributes is None
+    assert graphs.x is None
 
 
 def test_classes_differ_in_triangles_and_distances():

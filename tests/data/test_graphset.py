@@ -20,7 +20,7 @@ def full_set() -> GraphSet:
         EdgeRows(edges[:, 0], edges[:, 1], numbers[:, None], numbers[:, None] / 4 + 0.25, numbers + 1.0),
         labels=np.array([7, -2, 7, 3]),
         node_labels=np.arange(18).reshape(9, 2),
-        node_attributes=np.arange(9, dtype=np.float32)[:, None],
+        x=np.arange(9, dtype=np.float32)[:, None],
     )
 
 
@@ -30,16 +30,16 @@ def graphs() -> GraphSet:
 
 
 def test_adjacency_is_symmetric_sorted_and_without_loops(hostile):
-    first = np.repeat(hostile.node_ptr[:-1], hostile.arc_counts)
+    first = np.repeat(hostile.ptr[:-1], hostile.arc_counts)
     source = np.repeat(np.arange(hostile.num_nodes), hostile.degrees)
-    target = hostile.neighbors + first
+    target = hostile.col + first
     graph_of = np.repeat(np.arange(len(hostile)), hostile.sizes)
     key = source * hostile.num_nodes + target
     assert (np.diff(key) > 0).all(), "sorted, every arc once"
     assert (source != target).all()
     assert (graph_of[source] == graph_of[target]).all()
     assert np.array_equal(np.sort(target * hostile.num_nodes + source), key)
-    assert hostile.edge_ptr[-1] == len(hostile.neighbors)
+    assert hostile.rowptr[-1] == len(hostile.col)
     assert hostile.sizes.sum() == hostile.num_nodes
     assert hostile.arc_counts.sum() == 2 * hostile.num_edges
 
@@ -49,9 +49,9 @@ def test_single_graph_has_its_own_fields(graphs):
     assert path.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     assert (path.num_nodes, path.label) == (3, 1)
     assert path.node_labels.tolist() == [[12, 13], [14, 15], [16, 17]]
-    assert path.node_attributes[:, 0].tolist() == [6, 7, 8]
+    assert path.x[:, 0].tolist() == [6, 7, 8]
     assert path.edge_labels[:, 0].tolist() == [6, 6, 7, 7]
-    assert path.edge_attributes[:, 0].tolist() == [1.75, 1.75, 2.0, 2.0]
+    assert path.edge_attr[:, 0].tolist() == [1.75, 1.75, 2.0, 2.0]
     assert path.edge_weight.tolist() == [7, 7, 8, 8]
     assert path.loops.node.tolist() == [0]
     assert path.loops.labels.tolist() == [[8]]
@@ -117,7 +117,7 @@ def test_classes_stay_as_numbered_in_a_subset(graphs):
 
 
 def test_targets_of_unlabelled_graphs_are_an_error(graphs):
-    unlabelled = assemble("new", graphs.node_ptr, EdgeRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
+    unlabelled = assemble("new", graphs.ptr, EdgeRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
     with pytest.raises(DataError, match="new has no graph labels"):
         _ = unlabelled.targets
 
@@ -136,7 +136,7 @@ def test_fingerprint_changes_with_any_array_and_with_nothing_else(graphs):
         else:
             changed = replace(graphs, **{key: other})
         assert changed.fingerprint() != expected, key
-    assert replace(graphs, node_attributes=graphs.node_attributes.astype(np.float64)).fingerprint() != expected
+    assert replace(graphs, x=graphs.x.astype(np.float64)).fingerprint() != expected
     assert replace(graphs, edge_weight=None).fingerprint() != expected
 
 
@@ -152,7 +152,7 @@ def test_saved_set_opens_equal_and_mapped(graphs, tmp_path):
     opened = GraphSet.open(tmp_path / "full.gset")
     assert opened.fingerprint() == graphs.fingerprint()
     assert (opened.name, dict(opened.notes)) == (graphs.name, dict(graphs.notes))
-    assert isinstance(opened.neighbors.base, np.memmap)
+    assert isinstance(opened.col.base, np.memmap)
     assert opened.subset([3, 1]).fingerprint() == graphs.subset([3, 1]).fingerprint()
 
 
@@ -212,15 +212,15 @@ DAMAGE = {
     "page is a list": lambda f: (f / "graphset.json").write_text("[]"),
     "page lacks a key": lambda f: (f / "graphset.json").write_text('{"format": 1}'),
     "other format": lambda f: _page(f, format=99),
-    "unknown array": lambda f: _page(f, arrays={"neighbors": {"dtype": "<i4", "shape": [10]}, "sizes": {}}),
-    "array missing": lambda f: (f / "neighbors.npy").unlink(),
-    "array empty": lambda f: (f / "neighbors.npy").write_bytes(b""),
-    "array garbage": lambda f: (f / "neighbors.npy").write_bytes(b"garbage"),
-    "array cut": lambda f: (f / "neighbors.npy").write_bytes((f / "neighbors.npy").read_bytes()[:-4]),
+    "unknown array": lambda f: _page(f, arrays={"col": {"dtype": "<i4", "shape": [10]}, "sizes": {}}),
+    "array missing": lambda f: (f / "col.npy").unlink(),
+    "array empty": lambda f: (f / "col.npy").write_bytes(b""),
+    "array garbage": lambda f: (f / "col.npy").write_bytes(b"garbage"),
+    "array cut": lambda f: (f / "col.npy").write_bytes((f / "col.npy").read_bytes()[:-4]),
     "array of another set": lambda f: np.save(f / "labels.npy", np.zeros(9)),
     "pickled array": lambda f: np.save(f / "labels.npy", np.array([{}], dtype=object), allow_pickle=True),
     "rows too few": lambda f: _array(f, "labels", np.zeros(2, np.int64)),
-    "pointer empty": lambda f: _array(f, "node_ptr", np.zeros(0, np.int64)),
+    "pointer empty": lambda f: _array(f, "ptr", np.zeros(0, np.int64)),
 }
 
 
@@ -270,10 +270,10 @@ def test_fingerprint_of_chosen_graphs_is_that_of_their_subset(hostile, graphs, m
 
 
 def test_neighboring_graphs_are_views_and_others_are_copies(graphs):
-    assert np.shares_memory(graphs[1:3].neighbors, graphs.neighbors)
+    assert np.shares_memory(graphs[1:3].col, graphs.col)
     assert np.shares_memory(graphs[3].node_labels, graphs.node_labels)
-    assert not np.shares_memory(graphs[[0, 2]].neighbors, graphs.neighbors)
-    assert not np.shares_memory(graphs[::-1].neighbors, graphs.neighbors)
+    assert not np.shares_memory(graphs[[0, 2]].col, graphs.col)
+    assert not np.shares_memory(graphs[::-1].col, graphs.col)
 
 
 def test_degrees_of_some_nodes_are_among_those_of_all(hostile):

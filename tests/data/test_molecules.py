@@ -197,4 +197,4 @@ def test_a_table_that_is_not_there_is_said_so(tmp_path):
 @needs_rdkit
 def test_dtypes_are_those_of_every_other_reader(table):
     graphs = gcaps.load(table)
-    assert (graphs.neighbors.dtype, graphs.node_labels.dtype) == (np.int32, np.int64)
+    assert (graphs.col.dtype, graphs.node_labels.dtype) == (np.int32, np.int64)

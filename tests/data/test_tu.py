@@ -17,13 +17,13 @@ def expected(tmp_path):
 
 def test_well_formed_folder_is_read_as_written(expected):
     assert expected.name == "DS"
-    assert expected.node_ptr.tolist() == [0, 3, 6]
-    assert expected.edge_ptr.tolist() == [0, 2, 4, 6, 7, 9, 10]
-    assert expected.neighbors.tolist() == [1, 2, 0, 2, 0, 1, 1, 0, 2, 1]
+    assert expected.ptr.tolist() == [0, 3, 6]
+    assert expected.rowptr.tolist() == [0, 2, 4, 6, 7, 9, 10]
+    assert expected.col.tolist() == [1, 2, 0, 2, 0, 1, 1, 0, 2, 1]
     assert expected.classes.tolist() == [-1, 1]
     assert expected.labels.tolist() == [1, 0]
     assert expected.node_labels[:, 0].tolist() == [0, 1, 2, 0, 1, 2]
-    assert expected.node_attributes[:3].tolist() == [[0.5, 1], [1e-3, 2], [-1, 3]]
+    assert expected.x[:3].tolist() == [[0.5, 1], [1e-3, 2], [-1, 3]]
     assert expected.edge_labels[:, 0].tolist() == [7, 9, 7, 8, 9, 8, 7, 7, 8, 8]
     assert expected.notes == {
         "rows": 10, "duplicate_arcs": 0, "conflicting_duplicates": 0, "one_way_arcs": 0, "self_loops": 0
@@ -78,7 +78,7 @@ def test_unsorted_graph_indicator_is_sorted_with_everything_that_belongs_to_its_
         )
     )
     assert graphs.node_labels[:, 0].tolist() == [10, 11, 20, 21]
-    assert graphs.node_attributes[:, 0].tolist() == [1.0, 1.1, 2.0, 2.1]
+    assert graphs.x[:, 0].tolist() == [1.0, 1.1, 2.0, 2.1]
     assert graphs[0].edge_labels[:, 0].tolist() == [6, 6]
     assert graphs[1].edge_index.tolist() == [[0, 1], [1, 0]]
 
@@ -117,15 +117,15 @@ def test_cuneiform_has_two_label_columns_and_edge_attributes():
     graphs = read_tu(CUNEIFORM)
     assert (len(graphs), graphs.num_classes, graphs.num_nodes) == (267, 30, 5680)
     assert graphs.node_labels.shape == (5680, 2)
-    assert graphs.node_attributes.shape == (5680, 3)
-    assert graphs.edge_attributes.shape == (len(graphs.neighbors), 2)
+    assert graphs.x.shape == (5680, 3)
+    assert graphs.edge_attr.shape == (len(graphs.col), 2)
     rows = np.loadtxt(CUNEIFORM / "Cuneiform_A.txt", delimiter=",", dtype=np.int64) - 1
     attributes = np.loadtxt(CUNEIFORM / "Cuneiform_edge_attributes.txt", delimiter=",")
-    first = np.repeat(graphs.node_ptr[:-1], graphs.arc_counts)
-    stored = np.stack([np.repeat(np.arange(graphs.num_nodes), graphs.degrees), graphs.neighbors + first], axis=1)
+    first = np.repeat(graphs.ptr[:-1], graphs.arc_counts)
+    stored = np.stack([np.repeat(np.arange(graphs.num_nodes), graphs.degrees), graphs.col + first], axis=1)
     order = np.lexsort(rows.T[::-1])
     assert np.array_equal(rows[order], stored)
-    assert np.array_equal(attributes[order], graphs.edge_attributes)
+    assert np.array_equal(attributes[order], graphs.edge_attr)
 
 
 def test_chunks_of_a_large_table_join_seamlessly(tmp_path, monkeypatch):

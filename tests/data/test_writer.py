@@ -87,11 +87,11 @@ def test_weights_that_come_late_are_one_in_all_graphs_before(tmp_path):
 
 def test_a_wider_type_widens_what_stands_there(tmp_path, monkeypatch):
     monkeypatch.setattr("gcaps.data.growing.STRIDE", 3)
-    narrow = from_graphs([graph(7, node_attributes=np.arange(7, dtype=np.float32)[:, None])])
-    wide = from_graphs([graph(2, node_attributes=np.full((2, 1), 0.1))])
+    narrow = from_graphs([graph(7, x=np.arange(7, dtype=np.float32)[:, None])])
+    wide = from_graphs([graph(2, x=np.full((2, 1), 0.1))])
     opened = write_graphs([narrow, wide, narrow], tmp_path / "set.gset")
-    assert opened.node_attributes.dtype == np.float64
-    assert opened.node_attributes[:, 0].tolist() == [*range(7), 0.1, 0.1, *range(7)]
+    assert opened.x.dtype == np.float64
+    assert opened.x[:, 0].tolist() == [*range(7), 0.1, 0.1, *range(7)]
     assert sorted(p.name for p in (tmp_path / "set.gset").iterdir() if "narrow" in p.name) == []
 
 
@@ -111,7 +111,7 @@ FAULTS = {
         "graphs[1]: has no node labels while graphs[0] has; give it to all graphs or to none",
     ),
     "node attributes late": (
-        [graph(), graph(node_attributes=np.zeros((2, 1)))],
+        [graph(), graph(x=np.zeros((2, 1)))],
         "graphs[0]: has no node attributes while graphs[1] has",
     ),
     "edge labels late": (
@@ -123,7 +123,7 @@ FAULTS = {
         "graphs[1]: node labels: 3 columns; graphs[0] has 1",
     ),
     "edge outside": ([graph(), graph(edge_index=np.array([[0], [5]]))], "graphs[1]: edge_index joins nodes 0 and 5"),
-    "not a number": ([graph(2, node_attributes=np.full((2, 1), x)) for x in (0, np.nan)], "graphs[1]: node attributes"),
+    "not a number": ([graph(2, x=np.full((2, 1), x)) for x in (0, np.nan)], "graphs[1]: node attributes"),
     "weight of zero": ([graph(), graph(edge_weight=np.zeros(1))], "graphs[1]: has an edge of weight 0"),
     "no nodes": ([graph(), graph(edge_index=np.zeros((2, 0), np.int64), num_nodes=0)], "graphs[1]: has no nodes"),
     "rows missing": ([graph(), graph(node_labels=np.zeros((1, 1), np.int64))], "graphs[1]: node labels: 1 rows"),

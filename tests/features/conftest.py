@@ -37,4 +37,4 @@ def shape_set() -> GraphSet:
     """All of them, a pair that is not connected, and no edges at all."""
     graphs = [nx.convert_node_labels_to_integers(graph) for graph in shapes().values()]
     graphs += [nx.disjoint_union(graphs[1], graphs[4]), nx.empty_graph(3)]
-    return GraphSet.from_networkx(graphs, labels=[i % 2 for i in range(len(graphs))])
+    return GraphSet.from_networkx(graphs, y=[i % 2 for i in range(len(graphs))])

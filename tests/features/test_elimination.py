@@ -35,11 +35,11 @@ def test_trees_are_eliminated_without_a_new_edge():
 
 def test_twins_are_found_and_no_others(hostile):
     network = network_of(hostile)
-    q = quotient(network, hostile.node_ptr)
+    q = quotient(network, hostile.ptr)
     assert np.array_equal(np.bincount(q.class_of), q.size)
     for number in range(len(hostile)):
         A = dense.adjacency(hostile[number])
-        own = q.class_of[hostile.node_ptr[number] : hostile.node_ptr[number + 1]]
+        own = q.class_of[hostile.ptr[number] : hostile.ptr[number + 1]]
         for x in range(len(A)):
             for y in range(x):
                 rest = np.delete(np.arange(len(A)), [x, y])
@@ -48,7 +48,7 @@ def test_twins_are_found_and_no_others(hostile):
 
 
 def test_components_are_those_of_the_graphs(shape_set):
-    q = quotient(network_of(shape_set), shape_set.node_ptr)
+    q = quotient(network_of(shape_set), shape_set.ptr)
     assert np.bincount(q.graph).tolist() == [1] * 9 + [2, 3]
     assert q.nodes_in_component.sum() == shape_set.num_nodes
 
@@ -63,5 +63,5 @@ def test_a_singular_core_is_an_error_and_no_result():
 def test_weights_that_underflow_reach_no_wrong_memory():
     graphs = nx.complete_graph(6)
     nx.set_edge_attributes(graphs, {edge: 10.0 ** (-150 * (sum(edge) % 3)) for edge in graphs.edges}, "weight")
-    counts = FGSD(bins=3, scale="count").fit_transform(GraphSet.from_networkx([graphs], labels=[0]))
+    counts = FGSD(bins=3, scale="count").fit_transform(GraphSet.from_networkx([graphs], y=[0]))
     assert counts.sum() == 30

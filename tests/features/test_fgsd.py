@@ -34,7 +34,7 @@ def test_histogram_matches_dense_oracle(hostile):
             others = np.delete(S[x], x)
             reached = others[np.isfinite(others)]
             edges = np.linspace(0, fgsd.range_ * (1 + 1e-6), 6)
-            row = found[hostile.node_ptr[number] + x]
+            row = found[hostile.ptr[number] + x]
             # a distance on the edge of a bin may lie on either side for the oracle, whose noise is not settled
             slack = sum((np.abs(reached - edge) < 1e-6 * fgsd.range_).sum() for edge in edges[1:])
             assert np.abs(row[:5] - np.histogram(reached, edges)[0]).sum() <= 2 * slack

@@ -24,13 +24,13 @@ def test_labels_are_one_hot_and_unseen_ones_are_zero():
 
 def test_attributes_are_scaled_by_the_training_graphs_and_binary_columns_left_alone():
     graphs = hostile_graphs(16)
-    graphs.node_attributes[:, 2] = graphs.node_attributes[:, 2] > 0
+    graphs.x[:, 2] = graphs.x[:, 2] > 0
     train = graphs.subset(np.arange(8))
     part = AttributeFeatures().fit(train)
     x = part.transform(train)
     np.testing.assert_allclose(x[:, :2].mean(axis=0), 0, atol=1e-6)
     np.testing.assert_allclose(x[:, :2].std(axis=0), 1, atol=1e-5)
-    assert np.array_equal(x[:, 2], train.node_attributes[:, 2])
+    assert np.array_equal(x[:, 2], train.x[:, 2])
 
 
 def test_degrees_beyond_the_training_graphs_share_the_last_column():
@@ -73,6 +73,6 @@ def test_test_graphs_move_nothing():
 def test_missing_features_are_an_error_with_a_remedy(name):
     from dataclasses import replace
 
-    graphs = replace(hostile_graphs(8), node_labels=None, node_attributes=None)
+    graphs = replace(hostile_graphs(8), node_labels=None, x=None)
     with pytest.raises(DataError, match="choose other features"):
         NodeFeatures.fit(FeatureConfig(features=(name,)), graphs)

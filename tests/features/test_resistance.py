@@ -24,7 +24,7 @@ def test_whole_set_equals_graph_by_graph(hostile):
     for nodes, distance in component_distances(hostile):
         block[nodes[:, :, None], nodes[:, None, :]] = distance
     for number in range(len(hostile)):
-        nodes = slice(hostile.node_ptr[number], hostile.node_ptr[number + 1])
+        nodes = slice(hostile.ptr[number], hostile.ptr[number + 1])
         alone = harmonic_distances(dense.adjacency(hostile[number]))
         finite = np.isfinite(alone)
         assert np.array_equal(np.isfinite(block[nodes, nodes]), finite)

@@ -50,7 +50,7 @@ def test_sketched_distances_keep_their_stated_error_on_a_grid(seed):
 
 
 def test_sketched_histograms_are_near_the_exact_ones():
-    graphs = GraphSet.from_networkx([nx.convert_node_labels_to_integers(nx.grid_2d_graph(30, 30))], labels=[0])
+    graphs = GraphSet.from_networkx([nx.convert_node_labels_to_integers(nx.grid_2d_graph(30, 30))], y=[0])
     exact = FGSD(bins=8, scale="count", method="exact").fit(graphs)
     rough = FGSD.from_state(exact.state() | {"method": "sketch", "partners": 400, "projections": 128})
     truth, found = exact.transform(graphs), rough.transform(graphs)

@@ -33,7 +33,7 @@ def test_settled_bits_are_those_of_rounded_mantissas():
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_memory_limit_holds_and_changes_nothing(shape_set, memory, jobs):
     network = network_of(shape_set)
-    q = quotient(network, shape_set.node_ptr)
+    q = quotient(network, shape_set.ptr)
     sizes = list(sweep(network, q, lambda piece, _: piece.R.nbytes, memory=memory, jobs=jobs))
     assert max(sizes) <= memory // 6
     whole = FGSD(scale="count", method="exact").fit(shape_set)
@@ -43,7 +43,7 @@ def test_a_memory_limit_holds_and_changes_nothing(shape_set, memory, jobs):
 
 def test_rows_of_a_large_component_equal_the_whole_matrix(shape_set):
     network = network_of(shape_set)
-    q = quotient(network, shape_set.node_ptr)
+    q = quotient(network, shape_set.ptr)
     p = int(np.diff(q.component_ptr).argmax())
     whole = next(sweep(network, q, lambda piece, _: piece, which=np.array([p])))
     k = len(whole.rows)
@@ -61,7 +61,7 @@ def test_factors_beyond_the_limit_are_refused_with_a_remedy(shape_set):
 
 
 def test_biharmonic_and_polynomial_distances_match_the_eigenvalues(shape):
-    graphs = GraphSet.from_networkx([nx.from_scipy_sparse_array(csr_array(shape))], labels=[0])
+    graphs = GraphSet.from_networkx([nx.from_scipy_sparse_array(csr_array(shape))], y=[0])
     families = {"biharmonic": lambda x: x**-2, (0.5, -0.1, 0.03): lambda x: 0.5 - 0.1 * x + 0.03 * x**2}
     for f, of_value in families.items():
         S = dense.spectral_distances(shape, of_value)
@@ -97,7 +97,7 @@ def test_every_kind_of_bins_is_invariant_bit_for_bit(shape_set, options):
 
 
 def test_soft_counts_are_split_between_the_nearest_centres():
-    path = GraphSet.from_networkx([nx.path_graph(5)], labels=[0])
+    path = GraphSet.from_networkx([nx.path_graph(5)], y=[0])
     counts = FGSD(bins=4, scale="count", soft=True).fit_transform(path)  # centres 0.5, 1.5, 2.5, 3.5
     np.testing.assert_allclose(counts[0], [0.5, 1, 1, 1.5, 0, 0], atol=1e-5)
 
@@ -113,7 +113,7 @@ def test_quantile_bins_hold_equal_shares(shape_set):
 def test_graph_vectors_are_half_the_sum_of_their_nodes(hostile):
     nodes = FGSD(bins=6, scale="count").fit_transform(hostile)
     graphs = GraphFGSD(bins=6).fit_transform(hostile)
-    assert np.array_equal(graphs, np.add.reduceat(nodes.astype(np.float64), hostile.node_ptr[:-1]) / 2)
+    assert np.array_equal(graphs, np.add.reduceat(nodes.astype(np.float64), hostile.ptr[:-1]) / 2)
     shares = GraphFGSD(bins=6, scale="share").fit_transform(hostile)
     assert set(np.round(shares.sum(axis=1), 12)) <= {0.0, 1.0}
 
@@ -121,7 +121,7 @@ def test_graph_vectors_are_half_the_sum_of_their_nodes(hostile):
 def test_graph_vectors_feed_a_random_forest():
     cycles = [nx.cycle_graph(n) for n in range(5, 25)]
     trees = [nx.random_labeled_tree(n, seed=n) for n in range(5, 25)]
-    families = GraphSet.from_networkx(cycles + trees, labels=[0] * 20 + [1] * 20)
+    families = GraphSet.from_networkx(cycles + trees, y=[0] * 20 + [1] * 20)
     model = clone(make_pipeline(GraphFGSD(bins=50), RandomForestClassifier(50, random_state=0)))
     assert model.fit(families, families.labels).score(families, families.labels) > 0.9
 
@@ -136,7 +136,7 @@ def test_a_fit_on_known_graphs_computes_no_distance_again(shape_set, monkeypatch
 def test_progress_counts_every_node(shape_set):
     network = network_of(shape_set)
     told: list[int] = []
-    list(sweep(network, quotient(network, shape_set.node_ptr), lambda *_: None, memory=1 << 18, progress=told.append))
+    list(sweep(network, quotient(network, shape_set.ptr), lambda *_: None, memory=1 << 18, progress=told.append))
     assert sum(told) == shape_set.num_nodes
 
 

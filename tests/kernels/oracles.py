@@ -148,10 +148,10 @@ def multiscale_laplacian(graphs: GraphSet, levels: int, radius: int, eta: float,
         K = flg(
             [
                 state(A[np.ix_(ball, ball)], U[first + ball])
-                for A, D, first in zip(matrices, distance, graphs.node_ptr, strict=False)
+                for A, D, first in zip(matrices, distance, graphs.ptr, strict=False)
                 for v in range(len(A))
                 for ball in [np.flatnonzero(D[v] <= radius * level)]
             ]
         )
     U = features()
-    return flg([state(A, U[first : first + len(A)]) for A, first in zip(matrices, graphs.node_ptr, strict=False)])
+    return flg([state(A, U[first : first + len(A)]) for A, first in zip(matrices, graphs.ptr, strict=False)])

@@ -75,7 +75,7 @@ def test_rw_matches_the_inverse_of_the_product_graph(matched: bool, weighted: bo
 def test_rw_matches_edge_labels_in_the_direction_of_the_walk(labels: bool, directed: bool) -> None:
     graphs = hostile_graphs(16, seed=8, largest=4)
     source = np.repeat(np.arange(graphs.num_nodes), graphs.degrees)
-    target = graphs.neighbors + np.repeat(graphs.node_ptr[:-1], graphs.arc_counts)
+    target = graphs.col + np.repeat(graphs.ptr[:-1], graphs.arc_counts)
     kind = (source + 2 * target) % 3 if directed else (source + target) % 3
     graphs = replace(graphs, edge_labels=kind[:, None])
     decay = 0.5 / spectral_bounds(graphs).max() ** 2

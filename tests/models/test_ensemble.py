@@ -86,7 +86,7 @@ def test_inputs_stand_beside_the_graph_vector(settings, total):
     network = build_network(Config(**SMALL, inputs=True, **settings), 3, graphs).eval()
     found = network.embed(whole_batch(graphs, x, torch.float32))[:, -3:].detach().numpy()
     for g in range(len(graphs)):
-        rows = x[graphs.node_ptr[g] : graphs.node_ptr[g + 1]]
+        rows = x[graphs.ptr[g] : graphs.ptr[g + 1]]
         np.testing.assert_allclose(found[g], rows.sum(0) if total else rows.mean(0), rtol=1e-5, atol=1e-5)
 
 

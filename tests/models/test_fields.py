@@ -18,15 +18,15 @@ K = 6
 
 def whole(graphs):
     fields = ReceptiveFields.of(graphs, K)
-    first = np.repeat(graphs.node_ptr[:-1], graphs.sizes)
+    first = np.repeat(graphs.ptr[:-1], graphs.sizes)
     return np.where(fields.nodes >= 0, fields.nodes + first[:, None], -1)
 
 
 def test_a_field_is_the_nearest_nodes_by_distance_then_rank(hostile):
     rank = np.random.default_rng(0).integers(0, 5, hostile.num_nodes)
-    fields, distances = assemble(hostile.node_ptr, hostile.edge_ptr, hostile.neighbors, rank, K)
+    fields, distances = assemble(hostile.ptr, hostile.rowptr, hostile.col, rank, K)
     for number, graph in enumerate(hostile.to_networkx()):
-        base = hostile.node_ptr[number]
+        base = hostile.ptr[number]
         for root in graph:
             far = nx.single_source_shortest_path_length(graph, root)
             expected = sorted(far, key=lambda v: (far[v], rank[base + v], v))[:K]
@@ -57,7 +57,7 @@ def test_ties_are_broken_by_the_largest_adjacency_code(seed):
 
 def test_adjacency_bits():
     graph = GraphSet.from_networkx([nx.cycle_graph(5)], [0])
-    bits = adjacency_bits(0, graph.edge_ptr, graph.neighbors, np.array([0, 4, 2], dtype=np.int32), 3)
+    bits = adjacency_bits(0, graph.rowptr, graph.col, np.array([0, 4, 2], dtype=np.int32), 3)
     assert bits.tolist() == [0b010, 0b001, 0b000]
 
 
@@ -84,10 +84,10 @@ def test_fields_hold_the_same_colors_under_any_node_order():
 def test_walks_are_counted_as_powers_of_the_adjacency_matrix_do(hostile):
     found = walk_counts(hostile, 4)
     for g in range(len(hostile)):
-        first, last = hostile.node_ptr[g : g + 2]
+        first, last = hostile.ptr[g : g + 2]
         A = np.zeros((last - first, last - first), dtype=object)
         for v in range(first, last):
-            for w in hostile.neighbors[hostile.edge_ptr[v] : hostile.edge_ptr[v + 1]]:
+            for w in hostile.col[hostile.rowptr[v] : hostile.rowptr[v + 1]]:
                 A[v - first, w] += 1
         power = A.sum(axis=1)
         for count in found:
@@ -99,7 +99,7 @@ def test_nodes_of_a_graph_come_by_degree_label_and_walks():
     graphs = hostile_graphs(40, seed=2)
     roots = whole(graphs)[:, 0]
     walks = walk_counts(graphs, 3)
-    for first, last in zip(graphs.node_ptr[:-1], graphs.node_ptr[1:], strict=True):
+    for first, last in zip(graphs.ptr[:-1], graphs.ptr[1:], strict=True):
         order = roots[first:last]
         keys = [(-graphs.degrees[v], *graphs.node_labels[v], *(-int(count[v]) for count in walks)) for v in order]
         assert keys == sorted(keys)
@@ -111,8 +111,8 @@ def test_batches_count_nodes_within_them():
     fields = ReceptiveFields.of(graphs, K)
     chosen = np.array([9, 3])
     found = fields.take(chosen)["fields"].numpy()
-    one = fields.nodes[graphs.node_ptr[9] : graphs.node_ptr[10]]
-    two = fields.nodes[graphs.node_ptr[3] : graphs.node_ptr[4]]
+    one = fields.nodes[graphs.ptr[9] : graphs.ptr[10]]
+    two = fields.nodes[graphs.ptr[3] : graphs.ptr[4]]
     np.testing.assert_array_equal(found, np.concatenate([one, np.where(two >= 0, two + len(one), -1)]))
 
 
@@ -138,6 +138,6 @@ def test_first_convolution_is_a_product_with_each_field_written_out():
         for i in range(width):
             y = network.bias.detach().numpy().copy()
             if i < graphs.sizes[number]:
-                for j, v in enumerate(fields[graphs.node_ptr[number] + i]):
+                for j, v in enumerate(fields[graphs.ptr[number] + i]):
                     y += X[v] @ W[:, j] if v >= 0 else 0
             np.testing.assert_allclose(found[number, i], np.maximum(y, 0), atol=1e-10)

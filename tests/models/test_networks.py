@@ -96,7 +96,7 @@ def test_pscn_depends_on_node_order_where_nodes_of_one_color_differ():
 def test_the_set_network_sees_no_edge():
     graphs = hostile_graphs(32, seed=4)
     logits = network_of(small("set", features=("labels",)), graphs)
-    empty = replace(graphs, edge_ptr=np.zeros_like(graphs.edge_ptr), neighbors=graphs.neighbors[:0])
+    empty = replace(graphs, rowptr=np.zeros_like(graphs.rowptr), col=graphs.col[:0])
     np.testing.assert_array_equal(logits(graphs), logits(empty))
 
 

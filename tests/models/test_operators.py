@@ -32,7 +32,7 @@ def prepared(graphs):
 
 
 def rows(graphs, number):
-    return slice(graphs.node_ptr[number], graphs.node_ptr[number + 1])
+    return slice(graphs.ptr[number], graphs.ptr[number + 1])
 
 
 def numbers(tensor):
@@ -119,7 +119,7 @@ def test_ecc_eq1_matches_a_matrix_for_every_edge(hostile, kinds):
     """The mean over the closed neighborhood of Θ(e) x, every Θ(e) written out."""
     rng = np.random.default_rng(0)
     batch, _ = prepared(hostile)
-    x, edges = rng.standard_normal((len(batch.index), 4)), rng.standard_normal((len(batch.col), kinds))
+    x, edges = rng.standard_normal((len(batch.batch), 4)), rng.standard_normal((len(batch.col), kinds))
     A = CSR(batch.rowptr, batch.col, None)
     conv = EdgeConditionedConv(4, 5, kinds, 6).double()
     given = torch.from_numpy(edges) if kinds else None
@@ -148,7 +148,7 @@ def test_ecc_gradients():
         named = dict(zip(dict(conv.named_parameters()), weights, strict=True))
         return torch.func.functional_call(conv, named, (x, A, edges))
 
-    x = torch.randn(len(batch.index), 2, dtype=torch.float64, requires_grad=True)
+    x = torch.randn(len(batch.batch), 2, dtype=torch.float64, requires_grad=True)
     edges = torch.randn(len(batch.col), 2, dtype=torch.float64, requires_grad=True)
     weights = [p.detach().clone().requires_grad_() for p in conv.parameters()]
     assert torch.autograd.gradcheck(out, (x, edges, *weights))
@@ -156,12 +156,12 @@ def test_ecc_gradients():
 
 def test_edge_features_are_one_hot_standardised_and_logarithms():
     graphs = hostile_graphs(8, seed=1, weighted=True)
-    E = len(graphs.neighbors)
+    E = len(graphs.col)
     rng = np.random.default_rng(0)
     labels, attributes = rng.integers(0, 3, (E, 1)), rng.normal(5, 2, (E, 2))
-    labelled = replace(graphs, edge_labels=labels, edge_attributes=attributes)
+    labelled = replace(graphs, edge_labels=labels, edge_attr=attributes)
     features = EdgeFeatures(**EdgeFeatures.measure(labelled))
-    extras = {"edge_labels": torch.from_numpy(labels), "edge_attributes": torch.from_numpy(attributes)}
+    extras = {"edge_labels": torch.from_numpy(labels), "edge_attr": torch.from_numpy(attributes)}
 
     class Extras:
         def take(self, indices):
@@ -215,8 +215,8 @@ def test_dense_and_sparse_reduction_drop_the_same_ties(monkeypatch):
 
 def test_polarity_matches_its_formula_and_favors_hubs(hostile):
     level = CoarseLevel(
-        hostile.node_ptr, hostile.edge_ptr, hostile.neighbors,
-        np.ones(len(hostile.neighbors)) if hostile.edge_weight is None else hostile.edge_weight, np.zeros(0),
+        hostile.ptr, hostile.rowptr, hostile.col,
+        np.ones(len(hostile.col)) if hostile.edge_weight is None else hostile.edge_weight, np.zeros(0),
     )  # fmt: skip
     found = polarity(adjacency(level))
     for number, graph in enumerate(hostile):
@@ -236,19 +236,19 @@ def test_the_pyramid_keeps_components_and_stars_keep_their_hub(hostile):
     for number, graph in enumerate(hostile):
         fine = csr_array(dense.adjacency(graph))
         for level in (first, second):
-            nodes = slice(level.node_ptr[number], level.node_ptr[number + 1])
-            first_arc, last_arc = level.edge_ptr[nodes.start], level.edge_ptr[nodes.stop]
+            nodes = slice(level.ptr[number], level.ptr[number + 1])
+            first_arc, last_arc = level.rowptr[nodes.start], level.rowptr[nodes.stop]
             coarse = csr_array(
-                (level.weight[first_arc:last_arc], level.neighbors[first_arc:last_arc],
-                 level.edge_ptr[nodes.start : nodes.stop + 1] - first_arc),
+                (level.weight[first_arc:last_arc], level.col[first_arc:last_arc],
+                 level.rowptr[nodes.start : nodes.stop + 1] - first_arc),
                 shape=(nodes.stop - nodes.start,) * 2,
             )  # fmt: skip
             assert connected_components(coarse)[0] == connected_components(fine)[0]
             assert abs(coarse - coarse.T).max() < 1e-5
             fine = coarse
         if number % 8 == 4 and hostile.edge_weight is None:
-            assert first.node_ptr[number + 1] - first.node_ptr[number] == 1
-            assert first.kept[first.node_ptr[number]] == 0
+            assert first.ptr[number + 1] - first.ptr[number] == 1
+            assert first.kept[first.ptr[number]] == 0
 
 
 def test_coarser_graphs_do_not_depend_on_node_order():
@@ -258,18 +258,18 @@ def test_coarser_graphs_do_not_depend_on_node_order():
     moved, _ = permute_nodes(graphs, 1)
     before, after = pyramid(graphs, 2), pyramid(moved, 2)
     for a, b in zip(before, after, strict=True):
-        np.testing.assert_array_equal(np.diff(a.node_ptr), np.diff(b.node_ptr))
+        np.testing.assert_array_equal(np.diff(a.ptr), np.diff(b.ptr))
         for number in range(64):
             parts = []
             for level in (a, b):
-                arcs = slice(*level.edge_ptr[level.node_ptr[number : number + 2]])
+                arcs = slice(*level.rowptr[level.ptr[number : number + 2]])
                 parts.append(np.sort(level.weight[arcs]))
             np.testing.assert_allclose(*parts, rtol=1e-5)
 
 
 def test_max_pool_takes_the_largest_of_the_closed_neighborhood(hostile):
     batch, _ = prepared(hostile)
-    x = np.random.default_rng(0).standard_normal((len(batch.index), 3))
+    x = np.random.default_rng(0).standard_normal((len(batch.batch), 3))
     kept = torch.arange(0, len(x), 2)
     found = numbers(max_pool(torch.from_numpy(x), CSR(batch.rowptr, batch.col, None), kept))
     for place, v in enumerate(kept.tolist()):

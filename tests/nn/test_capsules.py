@@ -35,7 +35,7 @@ def test_capsule_statistics_match_dense_oracle(capsule, filter_name, degree):
         found = conv(batch.x, batch_filter(filter_name, batch)).detach().numpy()
         W, b = conv.weight.detach().numpy(), conv.bias.detach().numpy().reshape(4, 3)
         for number in range(len(graphs)):
-            nodes = slice(graphs.node_ptr[number], graphs.node_ptr[number + 1])
+            nodes = slice(graphs.ptr[number], graphs.ptr[number + 1])
             A = dense.adjacency(graphs[number])
             S = dense.capsule_statistics(capsule, x[nodes], A, 4, **parameters)
             expected = dense.statistic_layer(

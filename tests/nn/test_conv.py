@@ -24,7 +24,7 @@ def test_eq5_matches_dense_oracle(name, capsule_size, degree, bound):
         found = conv(batch.x, batch_filter(name, batch)).detach().numpy()
         W, b = conv.weight.detach().numpy(), conv.bias.detach().numpy().reshape(capsule_size, 4)
         for number in range(len(graphs)):
-            nodes = slice(graphs.node_ptr[number], graphs.node_ptr[number + 1])
+            nodes = slice(graphs.ptr[number], graphs.ptr[number + 1])
             bases = dense.basis_matrices(name, dense.adjacency(graphs[number]), degree)
             expected = dense.equation_5(x[nodes], bases, W, b, bound)
             worst = max(worst, np.abs(found[nodes] - expected).max() / max(1.0, np.abs(expected).max()))

@@ -16,7 +16,7 @@ def test_filter_matches_dense_oracle_in_both_directions(name, hostile):
     M = batch_filter(name, batch)
     forward, backward = M.matmul(batch.x).numpy(), M.t_matmul(batch.x).numpy()
     for number in range(len(hostile)):
-        nodes = slice(hostile.node_ptr[number], hostile.node_ptr[number + 1])
+        nodes = slice(hostile.ptr[number], hostile.ptr[number + 1])
         expected = dense.filter_matrix(name, dense.adjacency(hostile[number]))
         np.testing.assert_allclose(forward[nodes], expected @ x[nodes], atol=1e-10, rtol=1e-12)
         np.testing.assert_allclose(backward[nodes], expected.T @ x[nodes], atol=1e-10, rtol=1e-12)
@@ -64,6 +64,6 @@ def test_a_graphs_spectral_filter_does_not_depend_on_its_batch(name, hostile):
     x = np.random.default_rng(0).standard_normal((hostile.num_nodes, 3))
     together = batch_filter(name, whole_batch(hostile, x)).matmul(torch.from_numpy(x)).numpy()
     for number in range(len(hostile)):
-        nodes = slice(hostile.node_ptr[number], hostile.node_ptr[number + 1])
+        nodes = slice(hostile.ptr[number], hostile.ptr[number + 1])
         batch = whole_batch(hostile.subset([number]), x[nodes])
         np.testing.assert_allclose(batch_filter(name, batch).matmul(batch.x).numpy(), together[nodes], atol=1e-12)

@@ -11,9 +11,9 @@ from tests.oracle import dense
 def test_eq7_mean_and_covariance_match_dense_oracle(hostile):
     z = np.random.default_rng(0).standard_normal((hostile.num_nodes, 5)) * 10
     batch = whole_batch(hostile, z)
-    found = MeanCovariance(5, count=True)(batch.x, batch.index, batch.ptr).numpy()
+    found = MeanCovariance(5, count=True)(batch.x, batch.batch, batch.ptr).numpy()
     for number in range(len(hostile)):
-        mu, C = dense.mean_covariance(z[hostile.node_ptr[number] : hostile.node_ptr[number + 1]])
+        mu, C = dense.mean_covariance(z[hostile.ptr[number] : hostile.ptr[number + 1]])
         expected = np.concatenate([mu, C[np.triu_indices(5)], [np.log1p(hostile.sizes[number])]])
         np.testing.assert_allclose(found[number], expected, atol=1e-10)
 
@@ -25,7 +25,7 @@ def test_covariance_is_the_same_in_one_block_and_in_many(hostile, monkeypatch):
     for waste in (float("inf"), -1):
         monkeypatch.setattr("gcaps.nn.readout.WASTE", waste)
         x = batch.x.clone().requires_grad_()
-        out = MeanCovariance(5)(x, batch.index, batch.ptr)
+        out = MeanCovariance(5)(x, batch.batch, batch.ptr)
         out.sin().sum().backward()
         found.append((out.detach(), x.grad))
     for one, many in zip(*found, strict=True):
@@ -98,7 +98,7 @@ def test_max_sort_pool_keeps_the_first_k_by_the_last_column():
 def test_max_sort_pool_is_invariant_on_ties_and_keeps_large_negative_values(hostile):
     def pooled(graphs):
         labels = graphs.node_labels.astype(np.float64)
-        z = np.concatenate([graphs.node_attributes.round(), -1e6 * labels], axis=1)  # many ties in the last column
+        z = np.concatenate([graphs.x.round(), -1e6 * labels], axis=1)  # many ties in the last column
         batch = whole_batch(graphs, z)
         return MaxSortPool(4)(batch.x, ptr=batch.ptr).numpy()
 

@@ -20,7 +20,7 @@ def test_a_capsule_layer_is_equivariant(capsule, name):
     for number in range(len(graphs)):
         graph = graphs[number]
         weight = torch.from_numpy(np.clip(graph.edge_weight, 0.5, 2.0))
-        x = torch.from_numpy(np.asarray(graph.node_attributes))
+        x = torch.from_numpy(np.asarray(graph.x))
         error = equivariance_error(conv, x, torch.from_numpy(graph.edge_index), weight, seed=number)
         assert error <= 1e-10
 
@@ -39,7 +39,7 @@ def test_the_whole_network_is_invariant(capsule):
 
     @torch.no_grad()
     def logits(some):
-        source = BatchSource(some, np.asarray(some.node_attributes), torch.float64)
+        source = BatchSource(some, np.asarray(some.x), torch.float64)
         return network(source.take(np.arange(len(some)))).numpy()
 
     assert invariance_error(logits, graphs) <= 1e-10
@@ -47,4 +47,4 @@ def test_the_whole_network_is_invariant(capsule):
 
 def test_invariance_error_shows_a_function_that_looks_at_node_order():
     graphs = hostile_graphs(16, seed=3)
-    assert invariance_error(lambda some: np.asarray(some.node_attributes)[some.node_ptr[:-1]], graphs) > 0.1
+    assert invariance_error(lambda some: np.asarray(some.x)[some.node_ptr[:-1]], graphs) > 0.1

@@ -37,17 +37,17 @@ class Batch:
     """[e] arc weights, or None where all are one."""
     ptr: Tensor
     """[B+1] graph g owns the nodes ptr[g] … ptr[g+1]−1."""
-    index: Tensor
+    batch: Tensor
     """[n] the graph of each node."""
     y: Tensor | None
     """[B] class of each graph."""
-    codes: Tensor | None = None
+    one_hot_index: Tensor | None = None
     """[n, c] int32: in which column of x each one stands, −1 for none; None where x has no one-hot columns."""
     one_hot: int = 0
     """How many one-hot columns x has; they come first."""
     extras: dict[str, Tensor] | None = None
     """What the source's :class:`Extras` say of these graphs."""
-    times: Tensor | None = None
+    multiplicity: Tensor | None = None
     """[n] how many nodes of its graph each row stands for; None where each is one node.
 
     See :mod:`gcaps.batching.merging`; n is then the number of rows, and ``weight`` how many arcs each arc stands for.
@@ -56,11 +56,11 @@ class Batch:
     @property
     def x(self) -> Tensor:
         """[n, d] node features, written out."""
-        if self.codes is None:
+        if self.one_hot_index is None:
             return self.dense
         # a code of −1 goes into a column that is then cut off
         ones = self.dense.new_zeros(len(self.dense), self.one_hot + 1)
-        at = torch.where(self.codes < 0, self.one_hot, self.codes).long()
+        at = torch.where(self.one_hot_index < 0, self.one_hot, self.one_hot_index).long()
         ones.scatter_(1, at, torch.ones_like(at, dtype=ones.dtype))
         return torch.cat([ones[:, :-1], self.dense], dim=1)
 
@@ -88,7 +88,8 @@ class BatchSource:
         dtype: floating-point type of the batches.
         extras: what batches carry beside features and edges.
         merge: let a row stand for all nodes of a graph that no network can tell apart, where that pays; for networks
-            that heed :attr:`Batch.times`.
+            that heed :attr:`Batch.multiplicity`.
+        y: [G] class number of each graph.
     """
 
     def __init__(
@@ -98,6 +99,7 @@ class BatchSource:
         dtype: torch.dtype = torch.float32,
         extras: Extras | None = None,
         merge: bool = False,
+        y: Ints | None = None,
     ) -> None:
         if not isinstance(x, NodeFeatures) and len(x) != graphs.num_nodes:
             raise ValueError(f"{len(x)} rows of features for {graphs.num_nodes} nodes")
@@ -105,11 +107,11 @@ class BatchSource:
         if merge and isinstance(x, NodeMatrix):
             self.merged = merged_nodes(graphs, x)
             x = x if self.merged is None else x[self.merged.head]
-        self.graphs, self.x, self.dtype, self.extras = graphs, x, dtype, extras
+        self.graphs, self.x, self.dtype, self.extras, self.y = graphs, x, dtype, extras, y
         self._rows: GraphSet | MergedNodes = self.merged or graphs
-        self._first_arc = self._rows.edge_ptr[self._rows.node_ptr]
+        self._first_arc = self._rows.rowptr[self._rows.ptr]
         self._arc_counts = np.diff(self._first_arc)
-        self.sizes: Ints = np.diff(self._rows.node_ptr)
+        self.sizes: Ints = np.diff(self._rows.ptr)
         """[G] the rows of each graph."""
 
     @property
@@ -131,23 +133,23 @@ class BatchSource:
         indices = np.asarray(indices, dtype=np.int64)
         sizes, arcs = self.sizes[indices], self._arc_counts[indices]
         ptr = pointer(sizes)
-        nodes = ranges(rows.node_ptr[indices], sizes)
+        nodes = ranges(rows.ptr[indices], sizes)
         at = ranges(self._first_arc[indices], arcs)
-        col = rows.neighbors[at] + np.repeat(ptr[:-1], arcs)
+        col = rows.col[at] + np.repeat(ptr[:-1], arcs)
         weight = None if rows.edge_weight is None else rows.edge_weight[at]
-        y = None if graphs.labels is None else torch.from_numpy(graphs.labels[indices])
+        y = None if self.y is None else torch.from_numpy(self.y[indices])
         x = self.x.encode(graphs.subset(indices)) if isinstance(self.x, NodeFeatures) else self.x[nodes]
-        dense, codes = (x.dense, x.codes) if isinstance(x, NodeMatrix) else (x, None)
+        dense, one_hot_index = (x.dense, x.one_hot_index) if isinstance(x, NodeMatrix) else (x, None)
         return Batch(
             torch.from_numpy(dense).to(self.dtype),
-            torch.from_numpy(pointer(rows.edge_ptr[nodes + 1] - rows.edge_ptr[nodes])),
+            torch.from_numpy(pointer(rows.rowptr[nodes + 1] - rows.rowptr[nodes])),
             torch.from_numpy(col),
             None if weight is None else torch.from_numpy(weight).to(self.dtype),
             torch.from_numpy(ptr),
             torch.from_numpy(np.repeat(np.arange(len(indices)), sizes)),
             y,
-            None if codes is None or not codes.shape[1] else torch.from_numpy(codes),
+            None if one_hot_index is None or not one_hot_index.shape[1] else torch.from_numpy(one_hot_index),
             x.one_hot if isinstance(x, NodeMatrix) else 0,
             None if self.extras is None else self.extras.take(indices),
-            None if self.merged is None else torch.from_numpy(self.merged.times[nodes]).to(self.dtype),
+            None if self.merged is None else torch.from_numpy(self.merged.multiplicity[nodes]).to(self.dtype),
         )

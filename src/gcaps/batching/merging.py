@@ -30,17 +30,17 @@ PIECE = 1 << 20
 class MergedNodes:
     """G graphs of N nodes as K rows; arrays are named as those of a GraphSet."""
 
-    node_ptr: Ints
-    """[G+1] graph g owns the rows node_ptr[g] … node_ptr[g+1]−1."""
-    edge_ptr: Ints
+    ptr: Ints
+    """[G+1] graph g owns the rows ptr[g] … ptr[g+1]−1."""
+    rowptr: Ints
     """[K+1]"""
-    neighbors: Ints32
+    col: Ints32
     """[E'] the other end of each arc, counted within its graph."""
     edge_weight: Floats
     """[E'] A_ab"""
     head: Ints
     """[K] one node of each row."""
-    times: Floats
+    multiplicity: Floats
     """[K] m, how many nodes each row stands for."""
 
 
@@ -56,27 +56,29 @@ def merged_nodes(graphs: GraphSet, x: NodeMatrix) -> MergedNodes | None:
     colors = join(structural, _content(x))
     if len(np.unique(colors)) > kinds:  # features tell more than labels and structure
         colors = stable_colors(graphs, colors)
-    _, head, row, times = np.unique(join(graph, colors), return_index=True, return_inverse=True, return_counts=True)
+    _, head, row, multiplicity = np.unique(
+        join(graph, colors), return_index=True, return_inverse=True, return_counts=True
+    )
     if len(head) > WORTHWHILE * graphs.num_nodes:
         return None
     order = np.argsort(head)  # rows in the order of their graphs
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    head, row, times = head[order], place[row], times[order]
+    head, row, multiplicity = head[order], place[row], multiplicity[order]
     degrees = graphs.degrees_of(head)
-    others = graphs.neighbors[ranges(graphs.edge_ptr[head], degrees)]
-    ends = row[others + np.repeat(graphs.node_ptr[graph[head]], degrees)]
+    others = graphs.col[ranges(graphs.rowptr[head], degrees)]
+    ends = row[others + np.repeat(graphs.ptr[graph[head]], degrees)]
     arcs = csr_array((np.ones(len(ends), np.float32), ends, pointer(degrees)), shape=(len(head), len(head)))
     arcs.sum_duplicates()
-    node_ptr = np.searchsorted(head, graphs.node_ptr)
-    first = np.repeat(node_ptr[:-1], np.diff(arcs.indptr[node_ptr]))
+    ptr = np.searchsorted(head, graphs.ptr)
+    first = np.repeat(ptr[:-1], np.diff(arcs.indptr[ptr]))
     return MergedNodes(
-        node_ptr.astype(np.int64),
+        ptr.astype(np.int64),
         arcs.indptr.astype(np.int64),
         (arcs.indices - first).astype(np.int32),
         arcs.data,
         head,
-        times.astype(np.float32),
+        multiplicity.astype(np.float32),
     )
 
 
@@ -96,8 +98,8 @@ def _structural_colors(graphs: GraphSet) -> Names:
 
 def _content(x: NodeMatrix) -> Names:
     """[N] a name for each row of features, the same for equal rows."""
-    codes = x.codes if x.codes.shape[1] else np.zeros((len(x), 1), np.int32)
+    one_hot_index = x.one_hot_index if x.one_hot_index.shape[1] else np.zeros((len(x), 1), np.int32)
     if not x.dense.shape[1]:
-        return rows(codes)
+        return rows(one_hot_index)
     bits = np.ascontiguousarray(x.dense + np.float32(0)).view(np.int32)  # + 0 mends −0
-    return join(rows(codes), rows(bits))
+    return join(rows(one_hot_index), rows(bits))

@@ -44,14 +44,14 @@ class EdgeRows:
 
 def assemble(
     name: str,
-    node_ptr: Ints,
+    ptr: Ints,
     rows: EdgeRows,
     *,
-    labels: Array | None = None,
+    y: Array | None = None,
     node_labels: Ints | None = None,
-    node_attributes: Floats | None = None,
+    x: Floats | None = None,
 ) -> GraphSet:
-    """Build the set; ``labels`` are the graphs' labels as the source writes them, any integers.
+    """Build the set; ``y`` [G] is what the source says of the graphs.
 
     Of rows that name the same arc the first counts; an arc whose reverse is missing gets one with the same values.
     ``notes`` of the result counts what was done: ``rows``, ``duplicate_arcs``, ``conflicting_duplicates`` (same arc,
@@ -61,26 +61,24 @@ def assemble(
     is_loop = rows.source == rows.target
     loops: SelfLoops | None = None
     if is_loop.any():
-        found, _, _ = _coalesced(rows.take(is_loop), node_ptr)
+        found, _, _ = _coalesced(rows.take(is_loop), ptr)
         loops = SelfLoops(found.source.astype(np.int64), found.labels, found.attributes, found.weight)
         rows = rows.take(~is_loop)
-    arcs, duplicates, conflicts = _coalesced(rows, node_ptr)
-    arcs, one_way = _symmetrised(arcs, node_ptr)
+    arcs, duplicates, conflicts = _coalesced(rows, ptr)
+    arcs, one_way = _symmetrised(arcs, ptr)
     notes |= {"duplicate_arcs": duplicates, "conflicting_duplicates": conflicts, "one_way_arcs": one_way}
     notes["self_loops"] = 0 if loops is None else len(loops.node)
-    first_node = np.repeat(node_ptr[:-1], np.diff(node_ptr))
-    classes, numbered = (None, None) if labels is None else np.unique(labels, return_inverse=True)
+    first_node = np.repeat(ptr[:-1], np.diff(ptr))
     return GraphSet(
         name=name,
-        node_ptr=node_ptr,
-        edge_ptr=pointer(np.bincount(arcs.source, minlength=int(node_ptr[-1]))),
-        neighbors=(arcs.target - first_node[arcs.source]).astype(np.int32),
-        labels=None if numbered is None else numbered.astype(np.int64),
-        classes=np.zeros(0, dtype=np.int64) if classes is None else classes.astype(np.int64),
+        ptr=ptr,
+        rowptr=pointer(np.bincount(arcs.source, minlength=int(ptr[-1]))),
+        col=(arcs.target - first_node[arcs.source]).astype(np.int32),
+        y=y,
         node_labels=node_labels,
-        node_attributes=node_attributes,
+        x=x,
         edge_labels=arcs.labels,
-        edge_attributes=arcs.attributes,
+        edge_attr=arcs.attributes,
         edge_weight=arcs.weight,
         loops=loops,
         notes=notes,
@@ -92,15 +90,15 @@ def _keys(first: Array, second: Array, num_nodes: int) -> Ints:
     return first.astype(np.int64) * num_nodes + second
 
 
-def _ends(arcs: EdgeRows, which: int, node_ptr: Ints) -> str:
+def _ends(arcs: EdgeRows, which: int, ptr: Ints) -> str:
     """The ends of an arc as errors call them: both counted from 0, the nodes within their graph."""
-    graph = int(np.searchsorted(node_ptr, arcs.source[which], side="right")) - 1
-    return f"nodes {arcs.source[which] - node_ptr[graph]} and {arcs.target[which] - node_ptr[graph]} of graph {graph}"
+    graph = int(np.searchsorted(ptr, arcs.source[which], side="right")) - 1
+    return f"nodes {arcs.source[which] - ptr[graph]} and {arcs.target[which] - ptr[graph]} of graph {graph}"
 
 
-def _coalesced(rows: EdgeRows, node_ptr: Ints) -> tuple[EdgeRows, int, int]:
+def _coalesced(rows: EdgeRows, ptr: Ints) -> tuple[EdgeRows, int, int]:
     """Sorted by (source, target), each arc once; how many rows that dropped, and how many of them disagreed."""
-    num_nodes = int(node_ptr[-1])
+    num_nodes = int(ptr[-1])
     key = _keys(rows.source, rows.target, num_nodes)
     if (key[1:] > key[:-1]).all():
         return rows, 0, 0
@@ -117,7 +115,7 @@ def _coalesced(rows: EdgeRows, node_ptr: Ints) -> tuple[EdgeRows, int, int]:
         other = np.flatnonzero(repeated.weight != kept.weight[original])
         if len(other):
             raise DataError(
-                f"the edge between {_ends(repeated, other[0], node_ptr)} (counted from 0) stands twice, with "
+                f"the edge between {_ends(repeated, other[0], ptr)} (counted from 0) stands twice, with "
                 f"weights {kept.weight[original[other[0]]]:g} and {repeated.weight[other[0]]:g}; merge them first"
             )
     conflict = np.zeros(len(original), dtype=bool)
@@ -127,28 +125,28 @@ def _coalesced(rows: EdgeRows, node_ptr: Ints) -> tuple[EdgeRows, int, int]:
     return kept, int(again.sum()), int(conflict.sum())
 
 
-def _symmetrised(arcs: EdgeRows, node_ptr: Ints) -> tuple[EdgeRows, int]:
+def _symmetrised(arcs: EdgeRows, ptr: Ints) -> tuple[EdgeRows, int]:
     """With every missing reverse added; how many were missing. ``arcs`` are coalesced."""
-    num_nodes = int(node_ptr[-1])
+    num_nodes = int(ptr[-1])
     reverse = counting_argsort(arcs.target, num_nodes)
     if np.array_equal(arcs.target[reverse], arcs.source) and np.array_equal(arcs.source[reverse], arcs.target):
-        _require_symmetric_weights(arcs, reverse, node_ptr)
+        _require_symmetric_weights(arcs, reverse, ptr)
         return arcs, 0
     key, wanted = _keys(arcs.source, arcs.target, num_nodes), _keys(arcs.target, arcs.source, num_nodes)
     missing = arcs.take(np.flatnonzero(~np.isin(wanted, key, assume_unique=True)))
     missing.source, missing.target = missing.target, missing.source
-    both, _, _ = _coalesced(EdgeRows.joined([arcs, missing]), node_ptr)
-    _require_symmetric_weights(both, counting_argsort(both.target, num_nodes), node_ptr)
+    both, _, _ = _coalesced(EdgeRows.joined([arcs, missing]), ptr)
+    _require_symmetric_weights(both, counting_argsort(both.target, num_nodes), ptr)
     return both, len(missing.source)
 
 
-def _require_symmetric_weights(arcs: EdgeRows, reverse: Ints, node_ptr: Ints) -> None:
+def _require_symmetric_weights(arcs: EdgeRows, reverse: Ints, ptr: Ints) -> None:
     if arcs.weight is None:
         return
     uneven = np.flatnonzero(arcs.weight[reverse] != arcs.weight)
     if len(uneven):
         a = uneven[0]
         raise DataError(
-            f"the edge between {_ends(arcs, a, node_ptr)} (counted from 0) weighs {arcs.weight[a]:g} in one direction "
+            f"the edge between {_ends(arcs, a, ptr)} (counted from 0) weighs {arcs.weight[a]:g} in one direction "
             f"and {arcs.weight[reverse[a]]:g} in the other; gcaps' graphs are undirected: average the two first"
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -34,7 +35,7 @@ class Facts:
 
     name: str
     graphs: int
-    classes: Mapping[int, int]
+    classes: Mapping[Any, int]
     """How many graphs each class has, by the class's name in the source; empty where there are no labels."""
     nodes_min: int
     nodes_mean: float
@@ -65,29 +66,28 @@ class Facts:
 def facts(graphs: GraphSet) -> Facts:
     """Count everything that :class:`Facts` holds; seconds for tens of millions of edges."""
     sizes = graphs.sizes
-    counts = (
-        np.zeros(0, dtype=np.int64)
-        if graphs.labels is None
-        else np.bincount(graphs.labels, minlength=graphs.num_classes)
-    )
+    names, codes = (np.zeros(0, dtype=np.int64), None)
+    if graphs.y is not None:
+        names, codes = np.unique(graphs.y, return_inverse=True)
+    counts = np.zeros(0, dtype=np.int64) if codes is None else np.bincount(codes)
     return Facts(
         name=graphs.name,
         graphs=len(graphs),
-        classes=dict(zip(graphs.classes.tolist(), counts.tolist(), strict=True)) if len(counts) else {},
+        classes=dict(zip(names.tolist(), counts.tolist(), strict=True)),
         nodes_min=int(sizes.min(initial=graphs.num_nodes)),
         nodes_mean=graphs.num_nodes / max(len(graphs), 1),
         nodes_max=int(sizes.max(initial=0)),
         edges_mean=graphs.num_edges / max(len(graphs), 1),
         node_labels=_distinct(graphs.node_labels),
-        node_attributes=0 if graphs.node_attributes is None else graphs.node_attributes.shape[1],
+        node_attributes=0 if graphs.x is None else graphs.x.shape[1],
         edge_labels=_distinct(graphs.edge_labels),
-        edge_attributes=0 if graphs.edge_attributes is None else graphs.edge_attributes.shape[1],
+        edge_attributes=0 if graphs.edge_attr is None else graphs.edge_attr.shape[1],
         weighted=graphs.edge_weight is not None,
         self_loops=0 if graphs.loops is None else len(graphs.loops.node),
         disconnected=int((_components(graphs) > 1).sum()),
         edgeless=int((graphs.arc_counts == 0).sum()),
-        identical=_duplicates(stored_hashes(graphs), graphs.labels),
-        look_alikes=_duplicates(wl_hashes(graphs), graphs.labels),
+        identical=_duplicates(stored_hashes(graphs), codes),
+        look_alikes=_duplicates(wl_hashes(graphs), codes),
         notes=dict(graphs.notes),
     )
 
@@ -98,11 +98,11 @@ def _distinct(labels: Ints | None) -> tuple[int, ...]:
 
 def _components(graphs: GraphSet) -> Ints:
     """[G] how many connected components each graph has, from one search over the whole set."""
-    first = np.repeat(graphs.node_ptr[:-1], graphs.arc_counts)
-    col: Array = graphs.neighbors + first
+    first = np.repeat(graphs.ptr[:-1], graphs.arc_counts)
+    col: Array = graphs.col + first
     index = np.int32 if max(len(col), graphs.num_nodes) < 2**31 else np.int64
     A = csr_array(
-        (np.ones(len(col), dtype=np.float64), col.astype(index), graphs.edge_ptr.astype(index)),
+        (np.ones(len(col), dtype=np.float64), col.astype(index), graphs.rowptr.astype(index)),
         shape=(graphs.num_nodes, graphs.num_nodes),
     )
     count, component = connected_components(A, directed=False)

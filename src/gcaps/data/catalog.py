@@ -157,9 +157,9 @@ def _from_objects(graphs: Iterable[Graph] | Iterable[Data] | Iterable[nx.Graph])
 def _required(graphs: GraphSet, labelled: bool, place: str | None = None) -> GraphSet:
     if not labelled:
         return graphs
-    if graphs.labels is None:
+    if graphs.y is None:
         raise DataError("has no graph labels; training and evaluation need them", place or graphs.name)
-    if (graphs.labels == graphs.labels[:1]).all():
+    if (graphs.y == graphs.y[:1]).all():
         raise DataError("has graphs of one class only; a classifier needs at least two", place or graphs.name)
     return graphs
 

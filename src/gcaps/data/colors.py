@@ -14,7 +14,7 @@ def stable_colors(graphs: GraphSet, color: Names | None = None) -> Names:
 
     Within a graph the colors are an equitable partition: nodes of one color have as many neighbors of any other.
     """
-    neighbors = neighbors_of_set(graphs)
+    col = neighbors_of_set(graphs)
     graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
     if color is None:
         color = mix(graphs.degrees)
@@ -22,7 +22,7 @@ def stable_colors(graphs: GraphSet, color: Names | None = None) -> Names:
             color = join(color, rows(graphs.node_labels))
     count = _colors_of_graphs(graph, color, len(graphs))
     while True:
-        finer = join(color, sums(mix(color)[neighbors], graphs.edge_ptr))
+        finer = join(color, sums(mix(color)[col], graphs.rowptr))
         found = _colors_of_graphs(graph, finer, len(graphs))
         gained = found > count
         if not gained.any():

@@ -21,7 +21,7 @@ STRIDE = 1 << 19
 def fingerprint(graphs: GraphSet, indices: Sequence[int] | Array | None = None) -> str:
     """SHA-256 over all arrays of the set, or of its subset at ``indices``, with their names, types and shapes."""
     if indices is None:
-        arrays = {key: (array, array.shape, _rows(array)) for key, array in graphs.arrays().items()}
+        arrays = {key: (array, array.shape, _rows(array)) for key, array in graphs.arrays().items() if key != "ids"}
     else:
         arrays = _chosen(graphs, graphs.positions(indices))
     digest = hashlib.sha256()
@@ -39,38 +39,37 @@ def _rows(array: Array) -> Iterator[Array]:
 def _chosen(graphs: GraphSet, chosen: Ints) -> dict[str, tuple[Array, tuple[int, ...], Iterator[Array]]]:
     """For each array of the subset: one of its type, its shape, and its rows piece by piece."""
     sizes = graphs.sizes[chosen]
-    first_arc = graphs.edge_ptr[graphs.node_ptr[chosen]]
+    first_arc = graphs.rowptr[graphs.ptr[chosen]]
     rows = {
         "graphs": len(chosen),
         "nodes": int(sizes.sum()),
-        "arcs": int((graphs.edge_ptr[graphs.node_ptr[chosen + 1]] - first_arc).sum()),
+        "arcs": int((graphs.rowptr[graphs.ptr[chosen + 1]] - first_arc).sum()),
     }
     pieces = [chosen[first:last] for first, last in strides(sizes, STRIDE)]
 
     def selections() -> Iterator[Selection]:
-        return (Selection.of(graphs.node_ptr, graphs.edge_ptr, piece) for piece in pieces)
+        return (Selection.of(graphs.ptr, graphs.rowptr, piece) for piece in pieces)
 
     def gathered(array: Array, key: str) -> Iterator[Array]:
         return (array[where.rows(key)] for where in selections())
 
-    def edge_ptr() -> Iterator[Ints]:
+    def rowptr() -> Iterator[Ints]:
         yield np.zeros(1, dtype=np.int64)
         before = 0
         for where in selections():
-            part = where.edge_ptr(graphs.edge_ptr)[1:] + before
+            part = where.rowptr(graphs.rowptr)[1:] + before
             before = int(part[-1])
             yield part
 
-    node_ptr = pointer(sizes)
+    ptr = pointer(sizes)
     found = {
-        "node_ptr": (node_ptr, node_ptr.shape, _rows(node_ptr)),
-        "edge_ptr": (graphs.edge_ptr, (rows["nodes"] + 1,), edge_ptr()),
-        "classes": (graphs.classes, graphs.classes.shape, _rows(graphs.classes)),
+        "ptr": (ptr, ptr.shape, _rows(ptr)),
+        "rowptr": (graphs.rowptr, (rows["nodes"] + 1,), rowptr()),
     }
     for key, array in graphs.arrays().items():
-        if key in OWNERS:
+        if key in OWNERS and key != "ids":
             found[key] = (array, (rows[OWNERS[key]], *array.shape[1:]), gathered(array, key))
-    loops = graphs.loops_of(chosen, node_ptr)
+    loops = graphs.loops_of(chosen, ptr)
     if loops is not None:
         there = {f"loops.{key}": array for key, array in loops._asdict().items() if array is not None}
         found |= {key: (array, array.shape, _rows(array)) for key, array in there.items()}

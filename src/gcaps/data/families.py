@@ -125,5 +125,5 @@ class _Stack:
         graph, u, v = np.nonzero(
             self.adjacent[np.arange(len(order))[:, None, None], order[:, :, None], order[:, None, :]]
         )
-        node_ptr = pointer(self.size)
-        return assemble("families", node_ptr, EdgeRows(node_ptr[graph] + u, node_ptr[graph] + v), labels=labels)
+        ptr = pointer(self.size)
+        return assemble("families", ptr, EdgeRows(ptr[graph] + u, ptr[graph] + v), y=labels)

@@ -41,9 +41,7 @@ def wl_hashes(graphs: GraphSet, rounds: int = 4) -> Hashes:
 
 def stored_hashes(graphs: GraphSet) -> Hashes:
     """[G] of each graph as it is stored: node order, labels, attributes, weights and self-loops all count."""
-    position = np.arange(graphs.num_nodes, dtype=np.uint64) - np.repeat(graphs.node_ptr[:-1], graphs.sizes).astype(
-        np.uint64
-    )
+    position = np.arange(graphs.num_nodes, dtype=np.uint64) - np.repeat(graphs.ptr[:-1], graphs.sizes).astype(np.uint64)
     value = _mixed(_node_values(graphs) + _mixed(position))
     for block in _strides(graphs):
         ends = (position[block.source] << np.uint64(32)) + position[block.target]
@@ -68,25 +66,23 @@ class _Stride(NamedTuple):
 
 
 def _strides(graphs: GraphSet) -> Iterator[_Stride]:
-    edge_ptr = graphs.edge_ptr
-    cuts = np.unique(
-        np.searchsorted(edge_ptr, np.arange(0, len(graphs.neighbors) + STRIDE, STRIDE)).clip(0, graphs.num_nodes)
-    )
-    first = np.repeat(graphs.node_ptr[:-1], graphs.sizes)
+    rowptr = graphs.rowptr
+    cuts = np.unique(np.searchsorted(rowptr, np.arange(0, len(graphs.col) + STRIDE, STRIDE)).clip(0, graphs.num_nodes))
+    first = np.repeat(graphs.ptr[:-1], graphs.sizes)
     for low, high in pairwise(cuts):
-        degrees = np.diff(edge_ptr[low : high + 1])
+        degrees = np.diff(rowptr[low : high + 1])
         nodes = low + np.flatnonzero(degrees)
         if not len(nodes):
             continue
-        arcs = slice(int(edge_ptr[low]), int(edge_ptr[high]))
+        arcs = slice(int(rowptr[low]), int(rowptr[high]))
         source = np.repeat(np.arange(low, high), degrees)
-        parts = (graphs.edge_labels, graphs.edge_attributes, graphs.edge_weight)
+        parts = (graphs.edge_labels, graphs.edge_attr, graphs.edge_weight)
         values = _rows(len(source), *(None if part is None else part[arcs] for part in parts))
-        yield _Stride(nodes, edge_ptr[nodes] - arcs.start, source, graphs.neighbors[arcs] + first[source], values)
+        yield _Stride(nodes, rowptr[nodes] - arcs.start, source, graphs.col[arcs] + first[source], values)
 
 
 def _node_values(graphs: GraphSet) -> Hashes:
-    return _rows(graphs.num_nodes, graphs.node_labels, graphs.node_attributes)
+    return _rows(graphs.num_nodes, graphs.node_labels, graphs.x)
 
 
 def _rows(count: int, *tables: Array | None) -> Hashes:
@@ -106,7 +102,7 @@ def _summed(values: Hashes, graphs: GraphSet) -> Hashes:
     """[G] the sum over the nodes of each graph; no graph is without nodes."""
     if not len(graphs):
         return np.zeros(0, dtype=np.uint64)
-    total: Hashes = np.add.reduceat(values, graphs.node_ptr[:-1])
+    total: Hashes = np.add.reduceat(values, graphs.ptr[:-1])
     return total
 
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from gcaps.data.arrays import Array, Floats, Ints, Ints32, ranges, strides
 from gcaps.data.selection import OWNERS, Selection
-from gcaps.errors import DataError
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -28,7 +27,7 @@ class SelfLoops(NamedTuple):
     labels: Ints | None = None
     """[S, ·] as :attr:`GraphSet.edge_labels`."""
     attributes: Floats | None = None
-    """[S, ·] as :attr:`GraphSet.edge_attributes`."""
+    """[S, ·] as :attr:`GraphSet.edge_attr`."""
     weight: Floats | None = None
     """[S] as :attr:`GraphSet.edge_weight`."""
 
@@ -43,12 +42,12 @@ class Graph(NamedTuple):
     edge_index: Ints
     """[2, E] both directions of every edge, self-loops left out; sorted by source, then target."""
     num_nodes: int
-    label: int | None
-    """The class, 0..C−1."""
+    y: Any
+    """What is to be predicted, as in the source; None where there is nothing."""
     node_labels: Ints | None
-    node_attributes: Floats | None
+    x: Floats | None
     edge_labels: Ints | None
-    edge_attributes: Floats | None
+    edge_attr: Floats | None
     edge_weight: Floats | None
     loops: SelfLoops | None
 
@@ -63,23 +62,23 @@ class GraphSet:
     """
 
     name: str
-    node_ptr: Ints
-    """[G+1] graph g owns the nodes node_ptr[g] … node_ptr[g+1]−1."""
-    edge_ptr: Ints
-    """[N+1] node v owns the arcs edge_ptr[v] … edge_ptr[v+1]−1."""
-    neighbors: Ints32
+    ptr: Ints
+    """[G+1] graph g owns the nodes ptr[g] … ptr[g+1]−1."""
+    rowptr: Ints
+    """[N+1] node v owns the arcs rowptr[v] … rowptr[v+1]−1."""
+    col: Ints32
     """[E] the other end of each arc, counted within its graph, ascending for each node."""
-    labels: Ints | None = None
-    """[G] class of each graph, 0..C−1; None where the graphs carry no labels."""
-    classes: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """[C] what each class is called in the source, ascending."""
+    y: Array | None = None
+    """[G] what is to be predicted of each graph, as the source says it: strings stay strings, numbers numbers."""
+    ids: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """[G] what each graph is called; by default its position in the set it was read from."""
     node_labels: Ints | None = None
     """[N, ·] categorical node labels, one or more columns, as in the source."""
-    node_attributes: Floats | None = None
+    x: Floats | None = None
     """[N, ·] continuous node attributes."""
     edge_labels: Ints | None = None
     """[E, ·] categorical labels of the arcs."""
-    edge_attributes: Floats | None = None
+    edge_attr: Floats | None = None
     """[E, ·] continuous attributes of the arcs."""
     edge_weight: Floats | None = None
     """[E] positive weights a_ij = a_ji; None means all one."""
@@ -88,8 +87,12 @@ class GraphSet:
     notes: Mapping[str, int] = field(default_factory=dict)
     """What reading did to the source: duplicate arcs dropped, missing directions added, and so on."""
 
+    def __post_init__(self) -> None:
+        if not len(self.ids):
+            object.__setattr__(self, "ids", np.arange(len(self.ptr) - 1))
+
     def __len__(self) -> int:
-        return len(self.node_ptr) - 1
+        return len(self.ptr) - 1
 
     @overload
     def __getitem__(self, which: int | np.integer[Any]) -> Graph: ...
@@ -111,10 +114,8 @@ class GraphSet:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
-        return (
-            f"GraphSet({self.name!r}, graphs={len(self)}, nodes={self.num_nodes}, edges={self.num_edges}, "
-            f"classes={self.num_classes})"
-        )
+        target = "no y" if self.y is None else f"y={self.y.dtype}"
+        return f"GraphSet({self.name!r}, graphs={len(self)}, nodes={self.num_nodes}, edges={self.num_edges}, {target})"
 
     @property
     def shape(self) -> tuple[int]:
@@ -124,62 +125,55 @@ class GraphSet:
     @property
     def num_nodes(self) -> int:
         """Nodes of all graphs together."""
-        return int(self.node_ptr[-1])
+        return int(self.ptr[-1])
 
     @property
     def num_edges(self) -> int:
         """Undirected edges of all graphs together, self-loops not counted."""
-        return len(self.neighbors) // 2
+        return len(self.col) // 2
 
-    @property
+    @cached_property
     def num_classes(self) -> int:
-        """How many classes the labels have."""
-        return len(self.classes)
+        """How many different values ``y`` has; 0 where there is no ``y``."""
+        return 0 if self.y is None else len(np.unique(self.y))
 
     @cached_property
     def sizes(self) -> Ints:
         """[G] the number of nodes of each graph."""
-        return np.diff(self.node_ptr)
+        return np.diff(self.ptr)
 
     @cached_property
     def arc_counts(self) -> Ints:
         """[G] the number of arcs of each graph."""
-        return np.diff(self.edge_ptr[self.node_ptr])
+        return np.diff(self.rowptr[self.ptr])
 
     @property
     def mapped(self) -> bool:
         """Whether its arrays lie in files and not in memory: such a set is to be read piece by piece."""
-        return isinstance(self.neighbors if self.neighbors.base is None else self.neighbors.base, np.memmap)
+        return isinstance(self.col if self.col.base is None else self.col.base, np.memmap)
 
     @property
     def degrees(self) -> Ints:
         """[N] the number of neighbors of each node."""
-        return np.diff(self.edge_ptr)
+        return np.diff(self.rowptr)
 
     def degrees_of(self, nodes: Array) -> Ints:
         """[n] the number of neighbors of some nodes; reads nothing of the others."""
-        degrees: Ints = self.edge_ptr[nodes + 1] - self.edge_ptr[nodes]
+        degrees: Ints = self.rowptr[nodes + 1] - self.rowptr[nodes]
         return degrees
 
-    @property
-    def targets(self) -> Ints:
-        """[G] the labels, or an error that says that there are none."""
-        if self.labels is None:
-            raise DataError(f"{self.name} has no graph labels; training and evaluation need them")
-        return self.labels
-
     def subset(self, indices: Sequence[int] | Array) -> GraphSet:
-        """The graphs at ``indices`` (or under a boolean mask), in that order; classes stay as they are numbered.
+        """The graphs at ``indices`` (or under a boolean mask), in that order.
 
         Graphs that stand next to each other are not copied: the result views this set's arrays.
         """
-        where = Selection.of(self.node_ptr, self.edge_ptr, self.positions(indices))
+        where = Selection.of(self.ptr, self.rowptr, self.positions(indices))
         taken: dict[str, Any] = {key: array[where.rows(key)] for key, array in self.arrays().items() if key in OWNERS}
         return replace(
             self,
-            node_ptr=where.node_ptr,
-            edge_ptr=where.edge_ptr(self.edge_ptr),
-            loops=self.loops_of(where.graphs, where.node_ptr),
+            ptr=where.ptr,
+            rowptr=where.rowptr(self.rowptr),
+            loops=self.loops_of(where.graphs, where.ptr),
             **taken,
         )
 
@@ -207,27 +201,27 @@ class GraphSet:
             raise IndexError(f"graph {given[outside][0]} of a set of {len(self)}")
         return np.where(given < 0, given + len(self), given)
 
-    def loops_of(self, chosen: Ints, node_ptr: Ints) -> SelfLoops | None:
-        """The self-loops of the graphs ``chosen``, whose nodes begin at ``node_ptr`` [n+1] from now on."""
+    def loops_of(self, chosen: Ints, ptr: Ints) -> SelfLoops | None:
+        """The self-loops of the graphs ``chosen``, whose nodes begin at ``ptr`` [n+1] from now on."""
         if self.loops is None:
             return None
-        first = np.searchsorted(self.loops.node, self.node_ptr[chosen])
-        count = np.searchsorted(self.loops.node, self.node_ptr[chosen + 1]) - first
+        first = np.searchsorted(self.loops.node, self.ptr[chosen])
+        count = np.searchsorted(self.loops.node, self.ptr[chosen + 1]) - first
         if not count.any():
             return None
         loops = self.loops.take(ranges(first, count))
-        return loops._replace(node=loops.node + np.repeat(node_ptr[:-1] - self.node_ptr[chosen], count))
+        return loops._replace(node=loops.node + np.repeat(ptr[:-1] - self.ptr[chosen], count))
 
     def _single(self) -> Graph:
         source = np.repeat(np.arange(self.num_nodes, dtype=np.int64), self.degrees)
         return Graph(
-            np.stack([source, self.neighbors.astype(np.int64)]),
+            np.stack([source, self.col.astype(np.int64)]),
             self.num_nodes,
-            None if self.labels is None else int(self.labels[0]),
+            None if self.y is None else self.y[0].tolist(),
             self.node_labels,
-            self.node_attributes,
+            self.x,
             self.edge_labels,
-            self.edge_attributes,
+            self.edge_attr,
             self.edge_weight,
             self.loops,
         )
@@ -240,7 +234,7 @@ class GraphSet:
         return {key: value for key, value in found.items() if value is not None}
 
     def fingerprint(self, indices: Sequence[int] | Array | None = None) -> str:
-        """SHA-256 over all arrays with their names, types and shapes; the set's name and notes do not count.
+        """SHA-256 over all arrays with their names, types and shapes; the set's name, ``ids`` and notes do not count.
 
         With ``indices`` it is that of the subset, which is read piece by piece and never held as a whole.
         """
@@ -275,11 +269,11 @@ class GraphSet:
         return to_pyg(self)
 
     @staticmethod
-    def from_networkx(graphs: Sequence[nx.Graph], labels: Sequence[int] | None = None, name: str = "nx") -> GraphSet:
+    def from_networkx(graphs: Sequence[nx.Graph], y: Sequence[Any] | None = None, name: str = "nx") -> GraphSet:
         """From NetworkX graphs; see :func:`gcaps.data.networkx.from_networkx`."""
         from gcaps.data.networkx import from_networkx
 
-        return from_networkx(graphs, labels, name)
+        return from_networkx(graphs, y, name)
 
     def to_networkx(self) -> list[nx.Graph]:
         """As NetworkX graphs; :meth:`from_networkx` gives the same set back."""

@@ -91,16 +91,16 @@ class _Molecules:
         self.labels.append(label)
 
     def assembled(self, name: str, skipped: int) -> GraphSet:
-        node_ptr = pointer(np.array([len(atoms) for atoms in self.atoms]))
+        ptr = pointer(np.array([len(atoms) for atoms in self.atoms]))
         u, v, kind = np.concatenate(self.bonds).T
-        first: Array = np.tile(np.repeat(node_ptr[:-1], [len(bonds) for bonds in self.bonds]), 2)
+        first: Array = np.tile(np.repeat(ptr[:-1], [len(bonds) for bonds in self.bonds]), 2)
         # both directions, so that notes do not call every bond one-way
         rows = EdgeRows(np.append(u, v) + first, np.append(v, u) + first, np.tile(kind, 2)[:, None])
         made = assemble(
             name,
-            node_ptr,
+            ptr,
             rows,
-            labels=None if None in self.labels else np.array(self.labels),
+            y=None if None in self.labels else np.array(self.labels),
             node_labels=np.concatenate(self.atoms)[:, None],
         )
         return replace(made, notes={**made.notes, "skipped_rows": skipped}) if skipped else made

@@ -53,4 +53,4 @@ def rows(labels: Array) -> Names:
 
 def neighbors_of_set(graphs: GraphSet) -> Ints:
     """[E] the other end of each arc, counted over the whole set."""
-    return graphs.neighbors.astype(np.int64) + np.repeat(graphs.node_ptr[:-1], graphs.arc_counts)
+    return graphs.col.astype(np.int64) + np.repeat(graphs.ptr[:-1], graphs.arc_counts)

@@ -14,18 +14,19 @@ from gcaps.data.arrays import Array, Ints, pointer
 from gcaps.data.assemble import EdgeRows, assemble
 from gcaps.data.columns import Column, place, require_finite, require_positive
 from gcaps.data.graphset import GraphSet
+from gcaps.data.targets import target_array
 from gcaps.errors import DataError
 
 if TYPE_CHECKING:
     import networkx as nx
 
 
-def from_networkx(graphs: Iterable[nx.Graph], labels: Sequence[int] | None = None, name: str = "nx") -> GraphSet:
+def from_networkx(graphs: Iterable[nx.Graph], y: Sequence[Any] | None = None, name: str = "nx") -> GraphSet:
     """A set of undirected NetworkX graphs; nodes are numbered in the order in which a graph lists them.
 
     Node attributes: ``"label"`` (an integer or several), ``"attributes"`` (numbers). Edge attributes: the same two and
     ``"weight"`` (positive). Within a set all nodes have such a field or none, and so have all edges. A graph's class
-    comes from ``labels``, else from ``graph.graph["label"]``.
+    comes from ``y``, else from ``graph.graph["label"]``.
 
     Raises:
         DataError: naming the graph as ``graphs[i]``.
@@ -33,10 +34,10 @@ def from_networkx(graphs: Iterable[nx.Graph], labels: Sequence[int] | None = Non
     graphs = list(graphs)
     if not graphs:
         raise DataError(f"{name}: there are no graphs")
-    if labels is not None and len(labels) != len(graphs):
-        raise DataError(f"{name}: {len(labels)} labels for {len(graphs)} graphs")
-    node_labels, node_attributes = Column("node 'label'", int), Column("node 'attributes'", float)
-    edge_labels, edge_attributes = Column("edge 'label'", int), Column("edge 'attributes'", float)
+    if y is not None and len(y) != len(graphs):
+        raise DataError(f"{name}: {len(y)} targets for {len(graphs)} graphs")
+    node_labels, x = Column("node 'label'", int), Column("node 'attributes'", float)
+    edge_labels, edge_attr = Column("edge 'label'", int), Column("edge 'attributes'", float)
     edge_weight = Column("edge 'weight'", float)
     sizes: list[int] = []
     ends: list[Array] = []
@@ -49,37 +50,37 @@ def from_networkx(graphs: Iterable[nx.Graph], labels: Sequence[int] | None = Non
         ends.append(np.array([(number[u], number[v]) for u, v, _ in edges], dtype=np.int64).reshape(-1, 2).T)
         of_nodes, of_edges = [values for _, values in nodes], [values for *_, values in edges]
         node_labels.add(_gathered(of_nodes, "node", "label", i), len(nodes))
-        node_attributes.add(_gathered(of_nodes, "node", "attributes", i), len(nodes))
+        x.add(_gathered(of_nodes, "node", "attributes", i), len(nodes))
         edge_labels.add(_gathered(of_edges, "edge", "label", i), len(edges))
-        edge_attributes.add(_gathered(of_edges, "edge", "attributes", i), len(edges))
+        edge_attr.add(_gathered(of_edges, "edge", "attributes", i), len(edges))
         edge_weight.add(_gathered(of_edges, "edge", "weight", i), len(edges))
     graph_of_edge = np.repeat(np.arange(len(graphs)), [e.shape[1] for e in ends])
-    weight, described = edge_weight.joined(), edge_attributes.joined()
-    attributes = node_attributes.joined()
+    weight, described = edge_weight.joined(), edge_attr.joined()
+    attributes = x.joined()
     require_finite(attributes, np.repeat(np.arange(len(graphs)), sizes), "'attributes' of a node")
     require_finite(described, graph_of_edge, "'attributes' of an edge")
     if weight is not None:
         require_positive(weight[:, 0], graph_of_edge)
-    node_ptr = pointer(np.array(sizes))
-    u, v = np.concatenate(ends, axis=1) + node_ptr[graph_of_edge]
+    ptr = pointer(np.array(sizes))
+    u, v = np.concatenate(ends, axis=1) + ptr[graph_of_edge]
     once = EdgeRows(u, v, edge_labels.joined(), described, None if weight is None else weight[:, 0])
     # both directions, so that notes do not call every edge one-way; a self-loop has only one
     rows = once.take(np.concatenate([np.arange(len(u)), np.flatnonzero(u != v)]))
     rows.source, rows.target = np.concatenate([u, v[u != v]]), np.concatenate([v, u[u != v]])
     return assemble(
         name,
-        node_ptr,
+        ptr,
         rows,
-        labels=_classes(graphs, labels),
+        y=target_array([graph.graph.get("label") for graph in graphs] if y is None else list(y)),
         node_labels=node_labels.joined(),
-        node_attributes=attributes,
+        x=attributes,
     )
 
 
 def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
     """One ``networkx.Graph`` for each graph, nodes 0, 1, …; :func:`from_networkx` gives the same set back.
 
-    Fields are named as in :func:`from_networkx`. A class that no graph of the set belongs to is not carried over.
+    Fields are named as in :func:`from_networkx`.
 
     Raises:
         DataError: an edge has other labels or attributes in one direction than in the other, which an undirected
@@ -90,13 +91,13 @@ def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
     made = []
     for i, one in enumerate(graphs):
         graph = nx.Graph()
-        if one.label is not None:
-            graph.graph["label"] = int(graphs.classes[one.label])
-        node_values = {"label": _scalars(one.node_labels, True), "attributes": _scalars(one.node_attributes, False)}
+        if one.y is not None:
+            graph.graph["label"] = one.y
+        node_values = {"label": _scalars(one.node_labels, True), "attributes": _scalars(one.x, False)}
         graph.add_nodes_from(zip(range(one.num_nodes), _dictionaries(node_values, one.num_nodes), strict=True))
-        _require_symmetric(one.edge_index, (one.edge_labels, one.edge_attributes), i)
+        _require_symmetric(one.edge_index, (one.edge_labels, one.edge_attr), i)
         upper = np.flatnonzero(one.edge_index[0] < one.edge_index[1])
-        batches = [(one.edge_index[:, upper], one.edge_labels, one.edge_attributes, one.edge_weight, upper)]
+        batches = [(one.edge_index[:, upper], one.edge_labels, one.edge_attr, one.edge_weight, upper)]
         if one.loops is not None:
             loops = one.loops
             every = np.arange(len(loops.node))
@@ -148,19 +149,6 @@ def _gathered(dictionaries: list[dict[str, Any]], owner: str, key: str, i: int) 
     if key == "label":
         return table.astype(np.int64)
     return table if table.dtype.kind == "f" else table.astype(np.float64)
-
-
-def _classes(graphs: list[Any], labels: Sequence[int] | None) -> Ints | None:
-    found = [graph.graph.get("label") for graph in graphs] if labels is None else list(labels)
-    given = [i for i, label in enumerate(found) if label is not None]
-    if not given:
-        return None
-    for i, label in enumerate(found):
-        if label is None:
-            raise DataError("has no label while others have one; label all graphs or none", place(i))
-        if not isinstance(label, int | np.integer):
-            raise DataError(f"its label is {label!r}; a class is an integer", place(i))
-    return np.array(found, dtype=np.int64)
 
 
 def _scalars(table: Array | None, unwrap: bool, which: Ints | None = None) -> list[Any] | None:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from gcaps.data.arrays import Array, Ints, pointer
+from gcaps.data.arrays import Array, pointer
 from gcaps.data.assemble import EdgeRows, assemble
 from gcaps.data.columns import Column, place, require_finite, require_positive
 from gcaps.data.graphset import Graph, GraphSet
 from gcaps.data.networkx import from_networkx
 from gcaps.data.pyg import from_pyg
+from gcaps.data.targets import target_array
 from gcaps.errors import DataError
 
 
@@ -43,8 +44,8 @@ def numbers_in(graph: Any) -> int:
 def from_graphs(graphs: Sequence[Graph], name: str = "graphs") -> GraphSet:
     """A set of :class:`Graph` objects, as iterating over a set gives them or as one makes them by hand.
 
-    Their edges may come in any order, twice or in one direction, as in any source. A graph's ``label`` becomes the name
-    of its class. Weights that only some graphs have are one in the others.
+    Their edges may come in any order, twice or in one direction, as in any source. Weights that only some graphs have
+    are one in the others.
 
     Raises:
         DataError: naming the graph as ``graphs[i]``.
@@ -62,29 +63,29 @@ def from_graphs(graphs: Sequence[Graph], name: str = "graphs") -> GraphSet:
         raise DataError(f"edge_index joins nodes {u} and {v}; there are nodes 0 to {sizes[g] - 1}", place(g))
     columns = {
         "node_labels": Column("node labels", int),
-        "node_attributes": Column("node attributes", float),
+        "x": Column("node attributes", float),
         "edge_labels": Column("edge labels", int),
-        "edge_attributes": Column("edge attributes", float),
+        "edge_attr": Column("edge attributes", float),
     }
     for i, graph in enumerate(graphs):
         for key, column in columns.items():
             rows = graph.num_nodes if key.startswith("node") else ends[i].shape[1]
             column.add(_joined(graph, key), rows)
     joined = {key: column.joined() for key, column in columns.items()}
-    require_finite(joined["node_attributes"], np.repeat(np.arange(len(graphs)), sizes), "node attributes")
-    require_finite(joined["edge_attributes"], graph_of, "edge attributes")
+    require_finite(joined["x"], np.repeat(np.arange(len(graphs)), sizes), "node attributes")
+    require_finite(joined["edge_attr"], graph_of, "edge attributes")
     weight = _weights(graphs, ends)
     if weight is not None:
         require_positive(weight, graph_of)
-    node_ptr = pointer(sizes)
-    source, target = local + node_ptr[graph_of]
+    ptr = pointer(sizes)
+    source, target = local + ptr[graph_of]
     return assemble(
         name,
-        node_ptr,
-        EdgeRows(source, target, joined["edge_labels"], joined["edge_attributes"], weight),
-        labels=_classes(graphs),
+        ptr,
+        EdgeRows(source, target, joined["edge_labels"], joined["edge_attr"], weight),
+        y=_targets(graphs),
         node_labels=joined["node_labels"],
-        node_attributes=joined["node_attributes"],
+        x=joined["x"],
     )
 
 
@@ -123,10 +124,5 @@ def _weights(graphs: Sequence[Graph], ends: list[Array]) -> Array | None:
     return np.concatenate(parts)
 
 
-def _classes(graphs: Sequence[Graph]) -> Ints | None:
-    missing = [i for i, graph in enumerate(graphs) if graph.label is None]
-    if len(missing) == len(graphs):
-        return None
-    if missing:
-        raise DataError("has no label while others have one; label all graphs or none", place(missing[0]))
-    return np.array([graph.label for graph in graphs], dtype=np.int64)
+def _targets(graphs: Sequence[Graph]) -> Array | None:
+    return target_array([graph.y for graph in graphs])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from gcaps.data.arrays import Array, Ints, pointer
 from gcaps.data.assemble import EdgeRows, assemble
 from gcaps.data.columns import Column, place, require_finite, require_positive
 from gcaps.data.graphset import GraphSet
+from gcaps.data.targets import target_array
 from gcaps.errors import DataError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def from_pyg(graphs: Iterable[Data], name: str = "pyg") -> GraphSet:
     ``edge_attr`` likewise          edge attributes, edge labels
     ``edge_label``                  edge labels
     ``edge_weight``                 weights, positive and the same in both directions
-    ``y``, one integer              the graph's label
+    ``y``, one value                the graph's target
     ``num_nodes``                   needed only where neither x nor node_label is there
     ==============================  ==================================================
 
@@ -53,11 +54,11 @@ class _Parts:
         self.sizes: list[int] = []
         self.guessed = 0
         self.edges: list[Array] = []
-        self.y: list[int | None] = []
+        self.y: list[Any] = []
         self.node_labels = Column("x of integers or node_label", int)
-        self.node_attributes = Column("x of floats", float)
+        self.x = Column("x of floats", float)
         self.edge_labels = Column("edge_attr of integers or edge_label", int)
-        self.edge_attributes = Column("edge_attr of floats", float)
+        self.edge_attr = Column("edge_attr of floats", float)
         self.edge_weight = Column("edge_weight", float)
 
     def add(self, data: Any) -> None:
@@ -75,8 +76,8 @@ class _Parts:
         self.sizes.append(num_nodes)
         self.edges.append(edge_index)
         for features, named, labels, attributes, rows in (
-            ("x", "node_label", self.node_labels, self.node_attributes, num_nodes),
-            ("edge_attr", "edge_label", self.edge_labels, self.edge_attributes, edge_index.shape[1]),
+            ("x", "node_label", self.node_labels, self.x, num_nodes),
+            ("edge_attr", "edge_label", self.edge_labels, self.edge_attr, edge_index.shape[1]),
         ):
             x, label = tables.get(features), tables.get(named)
             if x is not None and x.dtype.kind != "f":
@@ -89,7 +90,7 @@ class _Parts:
         if weight is not None and weight.dtype.kind != "f":
             weight = weight.astype(np.float64)
         self.edge_weight.add(weight, edge_index.shape[1])
-        self.y.append(_class_of(given.get("y"), i))
+        self.y.append(_target(given.get("y"), i))
 
     def _num_nodes(self, stated: Any, tables: dict[str, Array], edge_index: Array, i: int) -> int:
         counts: dict[str, int] = {key: len(tables[key]) for key in ("x", "node_label") if key in tables}
@@ -123,20 +124,18 @@ class _Parts:
             if weight.shape[1] != 1:
                 raise DataError(f"edge_weight has {weight.shape[1]} columns where one is due", place(0))
             require_positive(weight[:, 0], graph_of)
-        node_attributes, edge_attributes = self.node_attributes.joined(), self.edge_attributes.joined()
-        require_finite(node_attributes, np.repeat(np.arange(len(sizes)), sizes), "x")
-        require_finite(edge_attributes, graph_of, "edge_attr")
-        node_ptr = pointer(sizes)
-        source, target = local + node_ptr[graph_of]
+        x, edge_attr = self.x.joined(), self.edge_attr.joined()
+        require_finite(x, np.repeat(np.arange(len(sizes)), sizes), "x")
+        require_finite(edge_attr, graph_of, "edge_attr")
+        ptr = pointer(sizes)
+        source, target = local + ptr[graph_of]
         made = assemble(
             name,
-            node_ptr,
-            EdgeRows(
-                source, target, self.edge_labels.joined(), edge_attributes, None if weight is None else weight[:, 0]
-            ),
-            labels=_labels(self.y),
+            ptr,
+            EdgeRows(source, target, self.edge_labels.joined(), edge_attr, None if weight is None else weight[:, 0]),
+            y=target_array(self.y),
             node_labels=self.node_labels.joined(),
-            node_attributes=node_attributes,
+            x=x,
         )
         return replace(made, notes={**made.notes, "guessed_sizes": self.guessed}) if self.guessed else made
 
@@ -179,44 +178,34 @@ def _table(value: Any, key: str, i: int) -> Array:
     return table if table.dtype.kind == "f" else table.astype(np.int64)
 
 
-def _class_of(value: Any, i: int) -> int | None:
-    if value is None:
-        return None
+def _target(value: Any, i: int) -> Any:
+    """A graph's ``y`` as one Python value."""
+    if value is None or isinstance(value, str):
+        return value
     y = _array(value)
     if y.size != 1:
-        raise DataError(f"y has {y.size} elements; a graph's label is one integer", place(i))
-    if y.dtype.kind not in "iub":
-        raise DataError(f"y is of type {y.dtype}; a class is an integer: data.y = data.y.long()", place(i))
-    return int(y.reshape(-1)[0])
-
-
-def _labels(y: Sequence[int | None]) -> Ints | None:
-    missing = [i for i, label in enumerate(y) if label is None]
-    if len(missing) == len(y):
-        return None
-    if missing:
-        raise DataError("has no y while others have one; label all graphs or none", place(missing[0]))
-    return np.array(y, dtype=np.int64)
+        raise DataError(f"y has {y.size} elements; a graph has one target", place(i))
+    return y.reshape(-1)[0].item()
 
 
 def to_pyg(graphs: GraphSet) -> list[Data]:
     """One ``Data`` for each graph; :func:`from_pyg` gives the same set back.
 
     Fields that the set has: ``x`` (node attributes), ``node_label``, ``edge_index`` (both directions, self-loops
-    among them, sorted), ``edge_attr``, ``edge_label``, ``edge_weight``, ``y`` (the class as the source calls it) and
-    always ``num_nodes``. A class that no graph of the set belongs to is not carried over.
+    among them, sorted), ``edge_attr``, ``edge_label``, ``edge_weight``, ``y`` (a
+    tensor, or a string where the source has strings) and always ``num_nodes``.
     """
     import torch
     from torch_geometric.data import Data
 
     arcs, counts = _with_loops(graphs)
-    first = np.repeat(graphs.node_ptr[:-1], counts)
+    first = np.repeat(graphs.ptr[:-1], counts)
     edges: dict[str, Array | None] = {
         "edge_attr": arcs.attributes,
         "edge_label": arcs.labels,
         "edge_weight": arcs.weight,
     }
-    nodes: dict[str, Array | None] = {"x": graphs.node_attributes, "node_label": graphs.node_labels}
+    nodes: dict[str, Array | None] = {"x": graphs.x, "node_label": graphs.node_labels}
     fields: dict[str, list[torch.Tensor]] = {}
     for group, lengths in ((nodes, graphs.sizes), (edges, counts)):
         for key, array in group.items():
@@ -224,8 +213,12 @@ def to_pyg(graphs: GraphSet) -> list[Data]:
                 # copies: from_numpy warns of mapped arrays, and a view would drag the whole set along when it is saved
                 parts = torch.split(torch.from_numpy(np.array(array)), lengths.tolist())
                 fields[key] = [part.clone() for part in parts]
-    if graphs.labels is not None:
-        fields["y"] = [y.clone() for y in torch.split(torch.from_numpy(graphs.classes[graphs.labels]), 1)]
+    if graphs.y is not None:
+        fields["y"] = (
+            graphs.y.tolist()
+            if graphs.y.dtype.kind == "U"
+            else [y.clone() for y in torch.split(torch.from_numpy(np.array(graphs.y)), 1)]
+        )
     both = torch.split(torch.from_numpy(np.stack([arcs.source - first, arcs.target - first])), counts.tolist(), dim=1)
     return [
         Data(edge_index=both[i].clone(), num_nodes=int(size), **{key: parts[i] for key, parts in fields.items()})
@@ -237,8 +230,8 @@ def _with_loops(graphs: GraphSet) -> tuple[EdgeRows, Ints]:
     """All arcs with the self-loops back in their places, and how many each graph has."""
     graph_of_node = np.repeat(np.arange(len(graphs)), graphs.sizes)
     source = np.repeat(np.arange(graphs.num_nodes, dtype=np.int64), graphs.degrees)
-    target = graphs.neighbors + np.repeat(graphs.node_ptr[:-1], graphs.arc_counts)
-    arcs = EdgeRows(source, target, graphs.edge_labels, graphs.edge_attributes, graphs.edge_weight)
+    target = graphs.col + np.repeat(graphs.ptr[:-1], graphs.arc_counts)
+    arcs = EdgeRows(source, target, graphs.edge_labels, graphs.edge_attr, graphs.edge_weight)
     loops = graphs.loops
     if loops is None:
         return arcs, graphs.arc_counts

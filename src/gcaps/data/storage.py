@@ -15,7 +15,7 @@ from gcaps.errors import DataError
 from gcaps.files import replacing, write_json
 
 PAGE = "graphset.json"
-FORMAT = 1
+FORMAT = 2
 
 
 def is_saved(path: Path) -> bool:
@@ -83,16 +83,16 @@ def open_saved(path: str | Path) -> GraphSet:
 
 def _fits(graphs: GraphSet) -> bool:
     """Whether every array has the rows that the others promise; looks at shapes and at the pointers' ends only."""
-    if not len(graphs.node_ptr) or not len(graphs.edge_ptr):
+    if not len(graphs.ptr) or not len(graphs.rowptr):
         return False
-    num_nodes, num_arcs = len(graphs.edge_ptr) - 1, len(graphs.neighbors)
-    rows = {"labels": len(graphs)}
-    rows |= dict.fromkeys(("node_labels", "node_attributes"), num_nodes)
-    rows |= dict.fromkeys(("edge_labels", "edge_attributes", "edge_weight"), num_arcs)
+    num_nodes, num_arcs = len(graphs.rowptr) - 1, len(graphs.col)
+    rows = dict.fromkeys(("y", "ids"), len(graphs))
+    rows |= dict.fromkeys(("node_labels", "x"), num_nodes)
+    rows |= dict.fromkeys(("edge_labels", "edge_attr", "edge_weight"), num_arcs)
     arrays = graphs.arrays()
     fits = all(len(arrays[key]) == count for key, count in rows.items() if key in arrays)
     loops = {len(array) for key, array in arrays.items() if key.startswith("loops.")}
-    return fits and len(loops) <= 1 and graphs.node_ptr[-1] == num_nodes and bool(graphs.edge_ptr[-1] == num_arcs)
+    return fits and len(loops) <= 1 and graphs.ptr[-1] == num_nodes and bool(graphs.rowptr[-1] == num_arcs)
 
 
 def _mapped(file: Path, facts: dict[str, Any]) -> Array:

@@ -34,13 +34,13 @@ def random_molecules(count: int, seed: int = 0) -> Iterator[GraphSet]:
 
 def _molecules(rng: np.random.Generator) -> GraphSet:
     sizes = np.rint(rng.normal(SIZE, DEVIATION, MOLECULES)).astype(np.int64).clip(SMALLEST, LARGEST)
-    node_ptr = pointer(sizes)
-    first = np.repeat(node_ptr[:-1], sizes)
-    position = np.arange(node_ptr[-1]) - first
+    ptr = pointer(sizes)
+    first = np.repeat(ptr[:-1], sizes)
+    position = np.arange(ptr[-1]) - first
     back = np.minimum(1 + (rng.random(len(position)) ** 4 * 4).astype(np.int64), position)
     child = np.flatnonzero(position)
     parent = child - back[child]
-    ring = node_ptr[:-1, None] + (rng.random((MOLECULES, RINGS)) * (sizes[:, None] - 5)).astype(np.int64)
+    ring = ptr[:-1, None] + (rng.random((MOLECULES, RINGS)) * (sizes[:, None] - 5)).astype(np.int64)
     u, v = np.append(child, ring), np.append(parent, ring + 5)
     atoms = ATOMS[np.searchsorted(np.cumsum(SHARES)[:-1], rng.random(len(position)), side="right")]
     graph_of = np.repeat(np.arange(MOLECULES), sizes)
@@ -48,9 +48,9 @@ def _molecules(rng: np.random.Generator) -> GraphSet:
     labels = np.bincount(graph_of[u[joined]], minlength=MOLECULES) > 0
     made = assemble(
         "molecules",
-        node_ptr,
+        ptr,
         EdgeRows(np.append(u, v), np.append(v, u)),
-        labels=labels.astype(np.int64),
+        y=labels.astype(np.int64),
         node_labels=atoms[:, None],
     )
     return replace(made, notes={})

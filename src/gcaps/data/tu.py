@@ -77,9 +77,9 @@ class TUReader:
             self.name,
             pointer(np.bincount(graph_of, minlength=num_graphs)),
             rows,
-            labels=labels,
+            y=labels,
             node_labels=None if node_labels is None else node_labels.astype(np.int64),
-            node_attributes=node_attributes,
+            x=node_attributes,
         )
 
     def graph_labels(self) -> Ints | None:

@@ -71,29 +71,29 @@ class _StreamReader(TUReader):
             node_labels = self.node_rows("node_labels", "integer", writer.scratch)
             node_attributes = self.node_rows("node_attributes", "number", writer.scratch)
             for first, last, rows in blocks(writer.scratch):
-                node_ptr = self.node_ptr[first : last + 1] - self.node_ptr[first]
-                rows.source, rows.target = rows.source - self.node_ptr[first], rows.target - self.node_ptr[first]
-                count = int(node_ptr[-1])
+                ptr = self.ptr[first : last + 1] - self.ptr[first]
+                rows.source, rows.target = rows.source - self.ptr[first], rows.target - self.ptr[first]
+                count = int(ptr[-1])
                 chunk = assemble(
                     self.name,
-                    node_ptr,
+                    ptr,
                     rows,
-                    labels=None if labels is None else labels[first:last],
+                    y=None if labels is None else labels[first:last],
                     node_labels=None if node_labels is None else self.due(node_labels, count).astype(np.int64),
-                    node_attributes=None if node_attributes is None else self.due(node_attributes, count),
+                    x=None if node_attributes is None else self.due(node_attributes, count),
                 )
                 writer.extend(chunk)
                 if self.progress is not None:
-                    self.progress(last, len(self.node_ptr) - 1)
+                    self.progress(last, len(self.ptr) - 1)
             for table in (node_labels, node_attributes):
                 if table is not None:
-                    self.require_rows(table.name, table.count_all(), int(self.node_ptr[-1]), "graph_indicator")
+                    self.require_rows(table.name, table.count_all(), int(self.ptr[-1]), "graph_indicator")
 
     def due(self, table: RowReader, count: int) -> Array:
         """The next rows of a table of nodes."""
         rows = table.take(count)
         if len(rows) < count:
-            self.require_rows(table.name, table.count_all(), int(self.node_ptr[-1]), "graph_indicator")
+            self.require_rows(table.name, table.count_all(), int(self.ptr[-1]), "graph_indicator")
         return rows
 
     def strides_of(self, part: str, kind: str = "integer", columns: int | None = 1) -> Iterator[Array]:
@@ -108,7 +108,7 @@ class _StreamReader(TUReader):
         return RowReader(part, self.strides_of(part, kind, None))
 
     def lay_out(self, num_graphs: int | None, scratch: Path) -> None:
-        """Where each graph's nodes go, ``node_ptr``, and where nodes are listed out of order each node, ``rank``."""
+        """Where each graph's nodes go, ``ptr``, and where nodes are listed out of order each node, ``rank``."""
         if f"{self.name}_graph_indicator.txt" not in self.files.names:
             raise DataError("is missing", self.place("graph_indicator"))
         total = num_graphs
@@ -126,7 +126,7 @@ class _StreamReader(TUReader):
             sizes += np.bincount(graph_of, minlength=total)
         self.require_enough_nodes(total, int(sizes.sum()))
         self.require_no_empty_graph(sizes)
-        self.node_ptr = pointer(sizes)
+        self.ptr = pointer(sizes)
         self.rank = None if in_order else self.ranked(scratch)
 
     def graph_strides(self, num_graphs: int) -> Iterator[Array]:
@@ -139,10 +139,8 @@ class _StreamReader(TUReader):
 
     def ranked(self, scratch: Path) -> Array:
         """[N] where each node goes when nodes are sorted by graph, each graph's in the order of the file; on disk."""
-        rank = np.lib.format.open_memmap(
-            scratch / "rank.npy", mode="w+", dtype=np.int64, shape=(int(self.node_ptr[-1]),)
-        )
-        free = self.node_ptr[:-1].copy()
+        rank = np.lib.format.open_memmap(scratch / "rank.npy", mode="w+", dtype=np.int64, shape=(int(self.ptr[-1]),))
+        free = self.ptr[:-1].copy()
         line = 0
         for graph_of in self.graph_strides(len(free)):
             order = np.argsort(graph_of, kind="stable")
@@ -183,10 +181,10 @@ class _StreamReader(TUReader):
         there = {key: table for key, table in tables.items() if table is not None}
         lines = 0
         for table in self.edge_strides():
-            self.require_nodes(table, int(self.node_ptr[-1]), lines)
+            self.require_nodes(table, int(self.ptr[-1]), lines)
             table = table - 1
             ends = table if self.rank is None else self.rank[table]
-            graph_of, of_target = (np.searchsorted(self.node_ptr, ends[:, k], side="right") - 1 for k in (0, 1))
+            graph_of, of_target = (np.searchsorted(self.ptr, ends[:, k], side="right") - 1 for k in (0, 1))
             self.require_one_graph(table, graph_of, of_target, lines)
             lines += len(table)
             beside = {key: rows.take(len(table)) for key, rows in there.items()}
@@ -200,7 +198,7 @@ class _StreamReader(TUReader):
 
     def blocks_in_order(self, scratch: Path) -> Iterator[Block]:
         """Blocks as the rows come; _OutOfOrder when they turn out not to be listed graph by graph."""
-        num_graphs = len(self.node_ptr) - 1
+        num_graphs = len(self.ptr) - 1
         done, current = 0, 0
         held: list[tuple[Ints, EdgeRows]] = []
         for graph_of, rows in self.edge_rows():
@@ -218,13 +216,13 @@ class _StreamReader(TUReader):
 
     def divided(self, first: int, last: int, graph_of: Ints, rows: EdgeRows) -> Iterator[Block]:
         """The graphs [first, last) in blocks, by their nodes."""
-        for low, high in strides(np.diff(self.node_ptr[first : last + 1]), BLOCK):
+        for low, high in strides(np.diff(self.ptr[first : last + 1]), BLOCK):
             inside = np.flatnonzero((graph_of >= first + low) & (graph_of < first + high))
             yield first + low, first + high, rows.take(inside)
 
     def blocks_by_sorting(self, scratch: Path) -> Iterator[Block]:
         """Blocks of rows in any order: one pass counts them, one sorts them into files, one reads these."""
-        sizes = np.diff(self.node_ptr)
+        sizes = np.diff(self.ptr)
         for graph_of, _ in self.edge_rows():
             sizes += np.bincount(graph_of, minlength=len(sizes))
         cuts = list(strides(sizes, BLOCK))

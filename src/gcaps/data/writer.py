@@ -16,7 +16,7 @@ import numpy as np
 from gcaps.data.arrays import Array, Ints
 from gcaps.data.columns import place
 from gcaps.data.graphset import Graph, GraphSet, SelfLoops
-from gcaps.data.growing import STRIDE, GrowingArray
+from gcaps.data.growing import GrowingArray
 from gcaps.data.objects import from_objects, kind_of, numbers_in
 from gcaps.data.shelf import shelved
 from gcaps.data.storage import open_saved, require_replaceable, write_page
@@ -31,9 +31,9 @@ BUFFER = 1 << 18
 """Numbers that single graphs may hold before they are joined and written."""
 _TABLES = {
     "node_labels": "node labels",
-    "node_attributes": "node attributes",
+    "x": "node attributes",
     "edge_labels": "edge labels",
-    "edge_attributes": "edge attributes",
+    "edge_attr": "edge attributes",
 }
 
 
@@ -65,8 +65,6 @@ class GraphSetWriter:
     def __init__(self, path: str | Path, name: str | None = None) -> None:
         self.path = Path(path)
         self.name = self.path.name.removesuffix(".gset") if name is None else name
-        self.classes: Ints = np.zeros(0, dtype=np.int64)
-        """What the classes are called that came so far, ascending."""
         self.num_graphs = self._nodes = self._arcs = self._loops = 0
         self._first: dict[str, int] = {}
         self._notes: Counter[str] = Counter()
@@ -116,7 +114,7 @@ class GraphSetWriter:
             self._flush()
 
     def extend(self, graphs: GraphSet) -> None:
-        """The next graphs, with the names of their classes.
+        """The next graphs.
 
         Raises:
             DataError: the graphs do not go with those before; they are called ``graphs[i]``, counted over the stream.
@@ -142,7 +140,7 @@ class GraphSetWriter:
     def _extend(self, graphs: GraphSet, *, strict: bool = False) -> None:
         self._sound = False
         loops = graphs.loops or SelfLoops(np.zeros(0, dtype=np.int64))
-        edges = graphs.arc_counts + np.diff(np.searchsorted(loops.node, graphs.node_ptr))
+        edges = graphs.arc_counts + np.diff(np.searchsorted(loops.node, graphs.ptr))
         self._check(graphs, edges, strict)
         try:
             self._append(graphs, loops)
@@ -150,7 +148,7 @@ class GraphSetWriter:
             raise GcapsError(f"{self.path}: cannot be written ({error.strerror or error})") from error
         self.num_graphs += len(graphs)
         self._nodes += graphs.num_nodes
-        self._arcs += len(graphs.neighbors)
+        self._arcs += len(graphs.col)
         self._loops += len(loops.node)
         self._sound = True
 
@@ -160,10 +158,10 @@ class GraphSetWriter:
         for owner, rows in owners.items():
             if rows.any():
                 self._first.setdefault(owner, self.num_graphs + int(np.flatnonzero(rows)[0]))
-        self._check_presence("labels", "label", graphs.labels, owners["graph"])
+        self._check_presence("y", "label", graphs.y, owners["graph"])
         for key, what in _TABLES.items():
             table: Array | None = getattr(graphs, key)
-            self._check_presence(key, what, table, owners[key[:4]])
+            self._check_presence(key, what, table, owners[_owner(key)])
             known = self._arrays.get(key)
             if table is not None and known is not None and table.shape[1:] != known.width:
                 problem = f"{what}: {table.shape[1]} columns; {place(self._first[key])} has {known.width[0]}"
@@ -173,7 +171,7 @@ class GraphSetWriter:
 
     def _check_presence(self, key: str, what: str, table: Array | None, rows: Ints) -> None:
         """All graphs with rows have the field, or none has."""
-        owner = "graph" if key == "labels" else key[:4]
+        owner = _owner(key)
         if table is None:
             if key not in self._first or not rows.any():
                 return
@@ -187,12 +185,12 @@ class GraphSetWriter:
 
     def _append(self, graphs: GraphSet, loops: SelfLoops) -> None:
         old = 1 if self.num_graphs else 0  # a pointer begins with 0 once
-        self._array("node_ptr", np.int64).append(graphs.node_ptr[old:] + self._nodes)
-        self._array("edge_ptr", np.int64).append(graphs.edge_ptr[old:] + self._arcs)
-        self._array("neighbors", np.int32).append(graphs.neighbors)
-        if graphs.labels is not None:
-            self._array("labels", np.int64).append(graphs.classes[graphs.labels])
-            self.classes = np.union1d(self.classes, graphs.classes)
+        self._array("ptr", np.int64).append(graphs.ptr[old:] + self._nodes)
+        self._array("rowptr", np.int64).append(graphs.rowptr[old:] + self._arcs)
+        self._array("col", np.int32).append(graphs.col)
+        if graphs.y is not None:
+            self._array("y", graphs.y.dtype, graphs.y.shape[1:]).append(graphs.y)
+        self._array("ids", np.int64).append(np.arange(self.num_graphs, self.num_graphs + len(graphs)))
         for key in _TABLES:
             table: Array | None = getattr(graphs, key)
             if table is not None:
@@ -203,7 +201,7 @@ class GraphSetWriter:
             rows: Array | None = getattr(loops, key)
             if rows is not None:
                 self._array(f"loops.{key}", rows.dtype, rows.shape[1:]).append(rows)
-        self._append_weight("edge_weight", graphs.edge_weight, self._arcs, len(graphs.neighbors))
+        self._append_weight("edge_weight", graphs.edge_weight, self._arcs, len(graphs.col))
         if len(loops.node) or "loops.node" in self._arrays:
             weight = loops.weight
             if weight is None and graphs.edge_weight is not None:
@@ -234,9 +232,6 @@ class GraphSetWriter:
         if not self.num_graphs:
             raise DataError(f"{self.name}: there are no graphs")
         try:
-            if "labels" in self._arrays:
-                self._number_classes(self._arrays["labels"].mapped())
-            self._array("classes", np.int64).append(self.classes)
             for array in self._arrays.values():
                 array.close()
         except OSError as error:
@@ -245,15 +240,14 @@ class GraphSetWriter:
         facts = {key: (self._arrays[key].dtype, self._arrays[key].shape) for key in order if key in self._arrays}
         write_page(self._folder, self.name, self._notes, facts)
 
-    def _number_classes(self, labels: Array) -> None:
-        """Names to numbers 0..C−1, in place, now that all names are known."""
-        for first in range(0, len(labels), STRIDE):
-            part = slice(first, first + STRIDE)
-            labels[part] = np.searchsorted(self.classes, labels[part])
-
     def _abandon(self) -> None:
         for array in self._arrays.values():
             array.discard()
+
+
+def _owner(key: str) -> str:
+    """Whether an array has a row for each graph, node or edge."""
+    return {"y": "graph", "x": "node"}.get(key, key[:4])
 
 
 def _renumbered(error: DataError, first: int) -> DataError:

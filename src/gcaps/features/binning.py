@@ -160,7 +160,7 @@ def count_pairs(
     soft: bool,
     table: Array,
     goal: Ints,
-    times: Ints,
+    multiplicity: Ints,
     out: Floats,
 ) -> None:
     """out[goal of a class] += so many times the histogram of one of its nodes."""
@@ -204,7 +204,7 @@ def count_pairs(
             line = out[goal[c]]
             unit = 1.0 / SOFT if soft else 1.0
             for b in range(count + 1):
-                line[b] += times[c] * (four[0, b] + four[1, b] + four[2, b] + four[3, b]) * unit
+                line[b] += multiplicity[c] * (four[0, b] + four[1, b] + four[2, b] + four[3, b]) * unit
 
 
 @compiled
@@ -251,7 +251,7 @@ def count_grid(
     others: Ints,
     spread: Floats,
     within: Floats,
-    times: Ints,
+    multiplicity: Ints,
 ) -> Ints:
     """[GRID] ordered pairs of nodes in each cell of the fixed grid."""
     out = np.zeros(GRID, dtype=np.int64)
@@ -265,7 +265,7 @@ def count_grid(
             for j in range(len(own)):
                 if own[j] != c:
                     bits = np.float64(settled(row[j] + spread[c] + shift[j])).view(np.uint64)
-                    out[(bits + _GRID_SHIFT) >> np.uint64(_GRID_BITS)] += times[c] * mass[j]
+                    out[(bits + _GRID_SHIFT) >> np.uint64(_GRID_BITS)] += multiplicity[c] * mass[j]
             bits = np.float64(settled(within[c])).view(np.uint64)
-            out[(bits + _GRID_SHIFT) >> np.uint64(_GRID_BITS)] += times[c] * others[c]
+            out[(bits + _GRID_SHIFT) >> np.uint64(_GRID_BITS)] += multiplicity[c] * others[c]
     return out

@@ -45,9 +45,9 @@ class Elimination(NamedTuple):
 
 @compiled
 def quotient_network(
-    edge_ptr: Ints,
+    rowptr: Ints,
     first: Ints,
-    neighbors: Ints32,
+    col: Ints32,
     weight: Floats,
     class_of: Ints,
     head: Ints,
@@ -59,8 +59,8 @@ def quotient_network(
     W = np.zeros((end - begin, end - begin))
     for c in range(begin, end):
         x = head[c]
-        for arc in range(edge_ptr[x], edge_ptr[x + 1]):
-            y = first[x] + neighbors[arc]
+        for arc in range(rowptr[x], rowptr[x + 1]):
+            y = first[x] + col[arc]
             other = class_of[y]
             if other != c and head[other] == y:
                 W[c - begin, other - begin] = weight_at(weight, arc) * size[c] * size[other]

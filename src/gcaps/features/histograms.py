@@ -73,7 +73,7 @@ class Tally(NamedTuple):
 
     size: Ints
     others: Ints
-    times: Ints
+    multiplicity: Ints
 
 
 @dataclass
@@ -99,13 +99,13 @@ class Distances:
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
         """[G, 2] what names each graph's structure."""
-        return _known(self.graphs, "keys", lambda: graph_keys(np.array(self.graphs.node_ptr), *self.network))
+        return _known(self.graphs, "keys", lambda: graph_keys(np.array(self.graphs.ptr), *self.network))
 
     @cached_property
     def quotient(self) -> Quotient:
         """Components and twins of all graphs."""
-        collapse, node_ptr = self.solve is None, np.asarray(self.graphs.node_ptr)
-        return _known(self.graphs, f"quotient {collapse}", lambda: quotient(self.network, node_ptr, collapse))
+        collapse, ptr = self.solve is None, np.asarray(self.graphs.ptr)
+        return _known(self.graphs, f"quotient {collapse}", lambda: quotient(self.network, ptr, collapse))
 
     @cached_property
     def large(self) -> NDArray[np.bool_]:
@@ -150,7 +150,7 @@ class Distances:
         total = np.zeros(GRID, dtype=np.int64)
 
         def consume(piece: Piece, some: Ints, tally: Tally) -> None:
-            found = count_grid(*piece, tally.size, tally.others, q.spread, q.within, tally.times)
+            found = count_grid(*piece, tally.size, tally.others, q.spread, q.within, tally.multiplicity)
             with _LOCK:
                 np.add(total, found, out=total)
 
@@ -190,8 +190,8 @@ class Distances:
         once = np.ones_like(q.size)
 
         def consume(piece: Piece, _: Ints, tally: Tally) -> None:
-            times = once if nodes else tally.times
-            count_pairs(*piece, tally.size, tally.others, q.spread, q.within, *bins, table, goal, times, out)
+            multiplicity = once if nodes else tally.multiplicity
+            count_pairs(*piece, tally.size, tally.others, q.spread, q.within, *bins, table, goal, multiplicity, out)
 
         self._sweep(consume)
 

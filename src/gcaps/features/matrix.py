@@ -17,7 +17,7 @@ class NodeMatrix:
     its product with a weight matrix is a choice of rows.
     """
 
-    codes: Array
+    one_hot_index: Array
     """[N, c] int32: in which column each one stands, c ones a node; −1: there is none."""
     one_hot: int
     """How many one-hot columns there are."""
@@ -33,12 +33,12 @@ class NodeMatrix:
         return len(self.dense)
 
     def __getitem__(self, nodes: Array) -> NodeMatrix:
-        return NodeMatrix(self.codes[nodes], self.one_hot, self.dense[nodes])
+        return NodeMatrix(self.one_hot_index[nodes], self.one_hot, self.dense[nodes])
 
     def toarray(self) -> Floats:
         """X itself."""
         out = np.zeros(self.shape, dtype=np.float32)
-        for column in self.codes.T:
+        for column in self.one_hot_index.T:
             known = np.flatnonzero(column >= 0)
             out[known, column[known]] = 1
         out[:, self.one_hot :] = self.dense
@@ -48,11 +48,12 @@ class NodeMatrix:
     def stack(parts: list[NodeMatrix]) -> NodeMatrix:
         """Matrices with the same rows side by side; one-hot columns come first."""
         offsets = np.cumsum([0, *(part.one_hot for part in parts)])
-        codes = [
-            np.where(part.codes >= 0, part.codes + offset, -1) for part, offset in zip(parts, offsets[:-1], strict=True)
+        one_hot_index = [
+            np.where(part.one_hot_index >= 0, part.one_hot_index + offset, -1)
+            for part, offset in zip(parts, offsets[:-1], strict=True)
         ]
         return NodeMatrix(
-            np.concatenate(codes, axis=1).astype(np.int32),
+            np.concatenate(one_hot_index, axis=1).astype(np.int32),
             int(offsets[-1]),
             np.concatenate([part.dense for part in parts], axis=1),
         )

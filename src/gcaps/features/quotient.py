@@ -56,11 +56,11 @@ class Quotient(NamedTuple):
 class Network(NamedTuple):
     """Compressed sparse rows of all graphs; the arrays are not copied where they need not be."""
 
-    edge_ptr: Ints
+    rowptr: Ints
     """[N+1]"""
     first: Ints
     """[N] the first node of each node's graph."""
-    neighbors: Ints32
+    col: Ints32
     """[E] counted from ``first``."""
     weight: Floats
     """[E] float64, or none where all weights are 1."""
@@ -71,20 +71,20 @@ def network_of(graphs: GraphSet) -> Network:
     weight = np.zeros(0) if graphs.edge_weight is None else graphs.edge_weight
     return Network(
         np.require(
-            graphs.edge_ptr, np.int64, ["C", "W"]
+            graphs.rowptr, np.int64, ["C", "W"]
         ),  # mapped arrays are read-only, and loops would be compiled anew
-        np.repeat(graphs.node_ptr[:-1], graphs.sizes),
-        np.require(graphs.neighbors, np.int32, ["C", "W"]),
+        np.repeat(graphs.ptr[:-1], graphs.sizes),
+        np.require(graphs.col, np.int32, ["C", "W"]),
         np.require(weight, np.float64, ["C", "W"]),
     )
 
 
-def quotient(network: Network, node_ptr: Ints, collapse: bool = True) -> Quotient:
-    """Components and twins; ``node_ptr`` [G+1] says which graph owns which nodes.
+def quotient(network: Network, ptr: Ints, collapse: bool = True) -> Quotient:
+    """Components and twins; ``ptr`` [G+1] says which graph owns which nodes.
 
     Without ``collapse`` every node is a class of its own.
     """
-    num_nodes = len(network.edge_ptr) - 1
+    num_nodes = len(network.rowptr) - 1
     component = components(*network)
     count = int(component.max(initial=-1)) + 1
     head = np.arange(num_nodes)
@@ -99,7 +99,7 @@ def quotient(network: Network, node_ptr: Ints, collapse: bool = True) -> Quotien
     size = np.bincount(class_of, minlength=len(heads))
     stiffness = np.where(size == 1, np.inf, twin_stiffness(*network, head, heads))
     component_of = component[heads]
-    graph = np.searchsorted(node_ptr, heads, side="right") - 1
+    graph = np.searchsorted(ptr, heads, side="right") - 1
     component_ptr = pointer(np.bincount(component_of, minlength=count))
     return Quotient(
         component_ptr,
@@ -135,21 +135,21 @@ def arc_value(node: int, weight: float) -> Any:
 
 
 @compiled
-def neighborhood_hashes(edge_ptr: Ints, first: Ints, neighbors: Ints32, weight: Floats) -> NDArray[np.uint64]:
+def neighborhood_hashes(rowptr: Ints, first: Ints, col: Ints32, weight: Floats) -> NDArray[np.uint64]:
     """[N] the sum of the hashes of each node's arcs."""
-    out = np.zeros(len(edge_ptr) - 1, dtype=np.uint64)
-    for v in range(len(edge_ptr) - 1):
+    out = np.zeros(len(rowptr) - 1, dtype=np.uint64)
+    for v in range(len(rowptr) - 1):
         total = uint64(0)
-        for arc in range(edge_ptr[v], edge_ptr[v + 1]):
-            total += arc_value(first[v] + neighbors[arc], weight_at(weight, arc))
+        for arc in range(rowptr[v], rowptr[v + 1]):
+            total += arc_value(first[v] + col[arc], weight_at(weight, arc))
         out[v] = total
     return out
 
 
 @compiled
-def components(edge_ptr: Ints, first: Ints, neighbors: Ints32, weight: Floats) -> Ints:
+def components(rowptr: Ints, first: Ints, col: Ints32, weight: Floats) -> Ints:
     """[N] the connected component of each node, numbered by first nodes."""
-    num_nodes = len(edge_ptr) - 1
+    num_nodes = len(rowptr) - 1
     out = np.full(num_nodes, -1)
     waiting = np.empty(num_nodes, dtype=np.int64)
     count = 0
@@ -160,8 +160,8 @@ def components(edge_ptr: Ints, first: Ints, neighbors: Ints32, weight: Floats) -
         while left:
             left -= 1
             x = waiting[left]
-            for arc in range(edge_ptr[x], edge_ptr[x + 1]):
-                y = first[x] + neighbors[arc]
+            for arc in range(rowptr[x], rowptr[x + 1]):
+                y = first[x] + col[arc]
                 if out[y] < 0:
                     out[y] = count
                     waiting[left] = y
@@ -171,45 +171,43 @@ def components(edge_ptr: Ints, first: Ints, neighbors: Ints32, weight: Floats) -
 
 
 @compiled
-def are_twins(edge_ptr: Ints, neighbors: Ints32, weight: Floats, x: int, y: int, first: int) -> bool:
+def are_twins(rowptr: Ints, col: Ints32, weight: Floats, x: int, y: int, first: int) -> bool:
     """Whether x and y of the graph that begins at ``first`` have the same weighted neighbors, each other left out."""
-    a, b = edge_ptr[x], edge_ptr[y]
-    last_a, last_b = edge_ptr[x + 1], edge_ptr[y + 1]
+    a, b = rowptr[x], rowptr[y]
+    last_a, last_b = rowptr[x + 1], rowptr[y + 1]
     while True:
-        if a < last_a and neighbors[a] == y - first:
+        if a < last_a and col[a] == y - first:
             a += 1
-        if b < last_b and neighbors[b] == x - first:
+        if b < last_b and col[b] == x - first:
             b += 1
         if a == last_a or b == last_b:
             return bool(a == last_a and b == last_b)
-        if neighbors[a] != neighbors[b] or weight_at(weight, a) != weight_at(weight, b):
+        if col[a] != col[b] or weight_at(weight, a) != weight_at(weight, b):
             return False
         a, b = a + 1, b + 1
 
 
 @compiled
-def twins(
-    edge_ptr: Ints, first: Ints, neighbors: Ints32, weight: Floats, arc_hash: NDArray[np.uint64], by_hash: Ints
-) -> Ints:
+def twins(rowptr: Ints, first: Ints, col: Ints32, weight: Floats, arc_hash: NDArray[np.uint64], by_hash: Ints) -> Ints:
     """[N] the first node of each node's class of twins; ``by_hash`` sorts the hashes, stably."""
-    num_nodes = len(edge_ptr) - 1
+    num_nodes = len(rowptr) - 1
     head = np.arange(num_nodes)
     for place in range(1, num_nodes):
         v, before = by_hash[place], by_hash[place - 1]
-        if arc_hash[v] == arc_hash[before] and edge_ptr[v] < edge_ptr[v + 1]:
+        if arc_hash[v] == arc_hash[before] and rowptr[v] < rowptr[v + 1]:
             u = head[before]
-            if first[u] == first[v] and are_twins(edge_ptr, neighbors, weight, u, v, first[v]):
+            if first[u] == first[v] and are_twins(rowptr, col, weight, u, v, first[v]):
                 head[v] = u
     for v in range(num_nodes):
-        for arc in range(edge_ptr[v], edge_ptr[v + 1]):
-            u = first[v] + neighbors[arc]
+        for arc in range(rowptr[v], rowptr[v + 1]):
+            u = first[v] + col[arc]
             if u >= v:
                 break
             w = weight_at(weight, arc)
             if (
                 head[u] == u
                 and arc_hash[v] - arc_value(u, w) == arc_hash[u] - arc_value(v, w)
-                and are_twins(edge_ptr, neighbors, weight, u, v, first[v])
+                and are_twins(rowptr, col, weight, u, v, first[v])
             ):
                 head[v] = u
                 break
@@ -217,31 +215,31 @@ def twins(
 
 
 @compiled
-def twin_stiffness(edge_ptr: Ints, first: Ints, neighbors: Ints32, weight: Floats, head: Ints, heads: Ints) -> Floats:
+def twin_stiffness(rowptr: Ints, first: Ints, col: Ints32, weight: Floats, head: Ints, heads: Ints) -> Floats:
     """[K] d + w of each class: the strength of a twin, and the weight between twins."""
     out = np.empty(len(heads))
     for number in range(len(heads)):
         x = heads[number]
         total, between = 0.0, 0.0
-        for arc in range(edge_ptr[x], edge_ptr[x + 1]):
+        for arc in range(rowptr[x], rowptr[x + 1]):
             w = weight_at(weight, arc)
             total += w
-            if head[first[x] + neighbors[arc]] == x:
+            if head[first[x] + col[arc]] == x:
                 between = w
         out[number] = total + between
     return out
 
 
 @compiled
-def graph_keys(node_ptr: Ints, edge_ptr: Ints, first: Ints, neighbors: Ints32, weight: Floats) -> NDArray[np.uint64]:
+def graph_keys(ptr: Ints, rowptr: Ints, first: Ints, col: Ints32, weight: Floats) -> NDArray[np.uint64]:
     """[G, 2] 128 bits of hash of each graph's structure as it is stored; where in the set it stands does not count."""
-    out = np.zeros((len(node_ptr) - 1, 2), dtype=np.uint64)
+    out = np.zeros((len(ptr) - 1, 2), dtype=np.uint64)
     for g in range(len(out)):
-        for v in range(node_ptr[g], node_ptr[g + 1]):
-            own = uint64(v - node_ptr[g])
+        for v in range(ptr[g], ptr[g + 1]):
+            own = uint64(v - ptr[g])
             total = own
-            for arc in range(edge_ptr[v], edge_ptr[v + 1]):
-                total += arc_value(neighbors[arc], weight_at(weight, arc))
+            for arc in range(rowptr[v], rowptr[v + 1]):
+                total += arc_value(col[arc], weight_at(weight, arc))
             out[g, 0] += mixed(mixed(total) + own)
             out[g, 1] += mixed(mixed(total ^ uint64(0x5DEECE66D)) - own)
     return out

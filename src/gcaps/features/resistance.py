@@ -28,7 +28,7 @@ def component_distances(graphs: GraphSet) -> Iterator[Components]:
     """Harmonic distances within every connected component of every graph, one component at a time."""
     from gcaps.features.quotient import network_of
 
-    yield from _distances(network_of(graphs), np.asarray(graphs.node_ptr))
+    yield from _distances(network_of(graphs), np.asarray(graphs.ptr))
 
 
 def harmonic_distances(A: Array | sparray | spmatrix) -> Floats:
@@ -58,12 +58,12 @@ def harmonic_distances(A: Array | sparray | spmatrix) -> Floats:
     return out
 
 
-def _distances(network: Network, node_ptr: Ints) -> Iterator[Components]:
+def _distances(network: Network, ptr: Ints) -> Iterator[Components]:
     from gcaps.features.binning import Piece
     from gcaps.features.quotient import quotient
     from gcaps.features.sweep import sweep
 
-    q = quotient(network, node_ptr)
+    q = quotient(network, ptr)
     member = counting_argsort(q.class_of, len(q.head)).astype(np.int64)
     owned = pointer(q.size)
 

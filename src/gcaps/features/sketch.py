@@ -106,10 +106,10 @@ def sketched(
     drawn = rng.multinomial(partners, share)
     chosen = np.flatnonzero(drawn)
     found = sketch(csr_array(sparse_quotient(network, q, p)), chosen, projections, seed, jobs)
-    times = np.zeros(len(q.head), dtype=np.int64)
-    times[first:last] = drawn
+    multiplicity = np.zeros(len(q.head), dtype=np.int64)
+    multiplicity[first:last] = drawn
     for begin in range(0, last - first, _ROWS):
         R = found.distances(slice(begin, begin + _ROWS))
         rows = np.arange(len(R)) + begin + first
         ends, across = np.array([0, len(R)]), np.array([0, len(chosen)])
-        yield Piece(R.reshape(-1), np.zeros(1, dtype=np.int64), ends, rows, across, chosen + first), times
+        yield Piece(R.reshape(-1), np.zeros(1, dtype=np.int64), ends, rows, across, chosen + first), multiplicity

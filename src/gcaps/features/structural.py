@@ -36,14 +36,14 @@ class OneHotFeatures(Fittable):
         """Columns."""
         raise NotImplementedError
 
-    def codes(self, graphs: GraphSet) -> Array:
+    def one_hot_index(self, graphs: GraphSet) -> Array:
         """[N, c] the columns in which the ones stand; −1 where there is none."""
         raise NotImplementedError
 
     def encode(self, graphs: GraphSet) -> NodeMatrix:
         """The features as column numbers."""
         empty = np.empty((graphs.num_nodes, 0), dtype=np.float32)
-        return NodeMatrix(self.codes(graphs).astype(np.int32), self.num_features, empty)
+        return NodeMatrix(self.one_hot_index(graphs).astype(np.int32), self.num_features, empty)
 
     def transform(self, graphs: GraphSet) -> Floats:
         """[N, num_features] float32: the ones and zeros themselves."""
@@ -67,7 +67,7 @@ class LabelFeatures(OneHotFeatures):
         """Labels seen, over all columns of labels."""
         return sum(map(len, self.values_))
 
-    def codes(self, graphs: GraphSet) -> Array:
+    def one_hot_index(self, graphs: GraphSet) -> Array:
         """[N, columns of labels]"""
         labels = _labels(graphs)
         if labels.shape[1] != len(self.values_):
@@ -147,7 +147,7 @@ class DegreeFeatures(OneHotFeatures):
         """m + 1"""
         return self.largest_ + 1
 
-    def codes(self, graphs: GraphSet) -> Array:
+    def one_hot_index(self, graphs: GraphSet) -> Array:
         """[N, 1]"""
         return np.minimum(graphs.degrees, self.largest_)[:, None]
 
@@ -175,7 +175,7 @@ class ConstantFeatures(OneHotFeatures):
         """1"""
         return 1
 
-    def codes(self, graphs: GraphSet) -> Array:
+    def one_hot_index(self, graphs: GraphSet) -> Array:
         """[N, 1] zeros: the only column there is."""
         return np.zeros((graphs.num_nodes, 1), dtype=np.int32)
 
@@ -196,6 +196,6 @@ def _labels(graphs: GraphSet) -> Array:
 
 
 def _attributes(graphs: GraphSet) -> Array:
-    if graphs.node_attributes is None:
+    if graphs.x is None:
         raise DataError(f"{graphs.name} has no node attributes; choose other features")
-    return graphs.node_attributes
+    return graphs.x

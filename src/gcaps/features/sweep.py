@@ -132,9 +132,9 @@ def _solved_together(network: Network, q: Quotient, some: Ints) -> Piece:
 
 @compiled
 def _solve_small(
-    edge_ptr: Ints,
+    rowptr: Ints,
     first: Ints,
-    neighbors: Ints32,
+    col: Ints32,
     weight: Floats,
     class_of: Ints,
     head: Ints,
@@ -152,7 +152,7 @@ def _solve_small(
         k = end - begin
         if k == 1:
             continue
-        W = quotient_network(edge_ptr, first, neighbors, weight, class_of, head, size, begin, end)
+        W = quotient_network(rowptr, first, col, weight, class_of, head, size, begin, end)
         order, owned, onto, share, inverse_strength = eliminate(W, k + 1, 1)
         goal = R[start[number] : start[number + 1]].reshape((k, k))
         substitute(order, owned, onto, share, inverse_strength, last_one, goal)
@@ -206,10 +206,10 @@ def sparse_quotient(network: Network, q: Quotient, p: int) -> csc_array:
     """[k, k] conductances between the classes of one component."""
     first, last = int(q.component_ptr[p]), int(q.component_ptr[p + 1])
     heads = q.head[first:last]
-    degree = network.edge_ptr[heads + 1] - network.edge_ptr[heads]
-    arcs = ranges(network.edge_ptr[heads], degree)
+    degree = network.rowptr[heads + 1] - network.rowptr[heads]
+    arcs = ranges(network.rowptr[heads], degree)
     source = np.repeat(np.arange(first, last), degree)
-    node = np.repeat(network.first[heads], degree) + network.neighbors[arcs]
+    node = np.repeat(network.first[heads], degree) + network.col[arcs]
     target = q.class_of[node]
     kept = (target != source) & (q.head[target] == node)
     source, target = source[kept], target[kept]

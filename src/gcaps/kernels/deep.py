@@ -126,11 +126,11 @@ def node_company(graphs: GraphSet, height: int, vocabulary: Array, seed: int) ->
     nodes = np.sort(rng.permutation(graphs.num_nodes)[:_CONTEXTS])
     degree = graphs.degrees[nodes]
     others = [nodes]
-    if len(graphs.neighbors):
-        neighbors = neighbors_of_set(graphs)
+    if len(graphs.col):
+        col = neighbors_of_set(graphs)
         for _ in range(_WINDOW):
-            arc = graphs.edge_ptr[nodes] + rng.integers(0, np.maximum(degree, 1))
-            others.append(np.where(degree > 0, neighbors[np.minimum(arc, len(neighbors) - 1)], nodes))
+            arc = graphs.rowptr[nodes] + rng.integers(0, np.maximum(degree, 1))
+            others.append(np.where(degree > 0, col[np.minimum(arc, len(col) - 1)], nodes))
     total: csr_array = csr_array((len(kept), len(kept)))
     for other in others:
         pair = np.stack(

@@ -7,12 +7,12 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def hop_counts(first, last, node_ptr, edge_ptr, neighbors, label, by_label):  # type: ignore[no-untyped-def]
+def hop_counts(first, last, ptr, rowptr, col, label, by_label):  # type: ignore[no-untyped-def]
     """Paths of the graphs first..last−1 by breadth-first search from every node.
 
     Args:
         first, last: graphs.
-        node_ptr, edge_ptr, neighbors: the set's arrays.
+        ptr, rowptr, col: the set's arrays.
         label: [N] labels 0, 1, … of each graph's nodes, counted anew in every graph.
         by_label: [N] each graph's nodes in ascending order of their label, counted within the graph.
 
@@ -22,7 +22,7 @@ def hop_counts(first, last, node_ptr, edge_ptr, neighbors, label, by_label):  # 
     """
     largest = 1
     for g in range(first, last):
-        largest = max(largest, node_ptr[g + 1] - node_ptr[g])
+        largest = max(largest, ptr[g + 1] - ptr[g])
     distance = np.empty(largest, dtype=np.int32)
     queue = np.empty(largest, dtype=np.int32)
     size = 1024
@@ -35,8 +35,8 @@ def hop_counts(first, last, node_ptr, edge_ptr, neighbors, label, by_label):  # 
     touched = np.empty(1, dtype=np.int64)
     used = 0
     for g in range(first, last):
-        base = node_ptr[g]
-        n = node_ptr[g + 1] - base
+        base = ptr[g]
+        n = ptr[g + 1] - base
         labels = label[base + by_label[base + n - 1]] + 1 if n > 0 else 0
         if labels * n > len(table):
             table = np.zeros(labels * n, dtype=np.int64)
@@ -53,8 +53,8 @@ def hop_counts(first, last, node_ptr, edge_ptr, neighbors, label, by_label):  # 
             while head < tail and tail < n:
                 u = queue[head]
                 head += 1
-                for arc in range(edge_ptr[base + u], edge_ptr[base + u + 1]):
-                    v = neighbors[arc]
+                for arc in range(rowptr[base + u], rowptr[base + u + 1]):
+                    v = col[arc]
                     if distance[v] < 0:
                         distance[v] = distance[u] + 1
                         queue[tail] = v

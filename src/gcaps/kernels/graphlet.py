@@ -75,7 +75,7 @@ class Graphlet(FeatureKernel):
         rank[np.lexsort([graphs.degrees, graph])] = np.arange(graphs.num_nodes)
 
         def count(part: tuple[int, int]) -> Ints:
-            found: Ints = count_motifs(*part, graphs.node_ptr, graphs.edge_ptr, graphs.neighbors, rank)
+            found: Ints = count_motifs(*part, graphs.ptr, graphs.rowptr, graphs.col, rank)
             return found
 
         portions = balanced(graphs.sizes + graphs.arc_counts, _WORK // 10)
@@ -85,7 +85,7 @@ class Graphlet(FeatureKernel):
     def _sampled(self, graphs: GraphSet) -> Bag:
         from gcaps.kernels.motifs import sample_codes
 
-        start = join(sums(mix(graphs.degrees), graphs.node_ptr), np.full(len(graphs), self.seed))
+        start = join(sums(mix(graphs.degrees), graphs.ptr), np.full(len(graphs), self.seed))
 
         def draw(part: tuple[int, int]) -> Array:
             codes = np.empty((part[1] - part[0], self.samples), dtype=np.int64)
@@ -96,9 +96,9 @@ class Graphlet(FeatureKernel):
                     self.size,
                     self.connected,
                     start[g],
-                    graphs.node_ptr,
-                    graphs.edge_ptr,
-                    graphs.neighbors,
+                    graphs.ptr,
+                    graphs.rowptr,
+                    graphs.col,
                 )
             return codes
 
@@ -129,7 +129,7 @@ def induced_counts(graphs: GraphSet, size: int, motifs: Ints) -> Ints:
     triangles, diamonds, tailed, cycles, cliques = motifs.T
 
     def nodes(values: Array) -> Ints:
-        found: Ints = np.add.reduceat(values, graphs.node_ptr[:-1])
+        found: Ints = np.add.reduceat(values, graphs.ptr[:-1])
         return found
 
     wedges = nodes(d * (d - 1) // 2)
@@ -137,7 +137,7 @@ def induced_counts(graphs: GraphSet, size: int, motifs: Ints) -> Ints:
         by_code = {0: _choose(n, 3), 1: m * (n - 2), 3: wedges, 7: triangles}
     else:
         source = np.repeat(np.arange(graphs.num_nodes), d)
-        other = d[graphs.neighbors + np.repeat(graphs.node_ptr[:-1], graphs.arc_counts)]
+        other = d[graphs.col + np.repeat(graphs.ptr[:-1], graphs.arc_counts)]
         arcs = np.zeros(graphs.num_nodes, dtype=np.int64)
         np.add.at(arcs, source, (d[source] - 1) * (other - 1))
         path = nodes(arcs) // 2 - 3 * triangles

@@ -12,7 +12,7 @@ _KNOWN = 4096
 
 
 @njit(cache=True, nogil=True)
-def flg_states(graph, root, radius, node_ptr, edge_ptr, neighbors, weight, U, eta, gamma):  # type: ignore[no-untyped-def]
+def flg_states(graph, root, radius, ptr, rowptr, col, weight, U, eta, gamma):  # type: ignore[no-untyped-def]
     """For each (graph, root) the inverse of S = Uᵀ(L + ηI)⁻¹U + γI and log|S|.
 
     L is the Laplacian of the subgraph within ``radius`` hops of the root, U [·, P] its rows of the features; a negative
@@ -25,7 +25,7 @@ def flg_states(graph, root, radius, node_ptr, edge_ptr, neighbors, weight, U, et
     P = U.shape[1]
     largest = 1
     for g in graph:
-        largest = max(largest, node_ptr[g + 1] - node_ptr[g])
+        largest = max(largest, ptr[g + 1] - ptr[g])
     place = np.full(largest, -1, dtype=np.int64)
     members = np.empty(largest, dtype=np.int64)
     hops = np.empty(largest, dtype=np.int64)
@@ -38,8 +38,8 @@ def flg_states(graph, root, radius, node_ptr, edge_ptr, neighbors, weight, U, et
     diagonal = np.empty(largest)
     known, where = np.zeros(_KNOWN, dtype=np.uint64), np.zeros(_KNOWN, dtype=np.int64)
     for m in range(len(graph)):
-        base = node_ptr[graph[m]]
-        n = node_ptr[graph[m] + 1] - base
+        base = ptr[graph[m]]
+        n = ptr[graph[m] + 1] - base
         size = 0
         if radius < 0:
             for v in range(n):
@@ -53,8 +53,8 @@ def flg_states(graph, root, radius, node_ptr, edge_ptr, neighbors, weight, U, et
             size, head = 1, 0
             while head < size and hops[head] < radius and size < n:
                 u = members[head]
-                for a in range(edge_ptr[base + u], edge_ptr[base + u + 1]):
-                    v = neighbors[a]
+                for a in range(rowptr[base + u], rowptr[base + u + 1]):
+                    v = col[a]
                     if place[v] < 0:
                         place[v] = size
                         members[size] = v
@@ -75,8 +75,8 @@ def flg_states(graph, root, radius, node_ptr, edge_ptr, neighbors, weight, U, et
         for i in range(size):
             u = base + members[i]
             diagonal[i] = eta
-            for a in range(edge_ptr[u], edge_ptr[u + 1]):
-                if place[neighbors[a]] >= 0:
+            for a in range(rowptr[u], rowptr[u + 1]):
+                if place[col[a]] >= 0:
                     diagonal[i] += weight[a] if len(weight) else 1.0
         S[:] = 0.0
         if size <= _DENSE:
@@ -84,8 +84,8 @@ def flg_states(graph, root, radius, node_ptr, edge_ptr, neighbors, weight, U, et
             for i in range(size):
                 u = base + members[i]
                 M[i, i] = diagonal[i]
-                for a in range(edge_ptr[u], edge_ptr[u + 1]):
-                    j = place[neighbors[a]]
+                for a in range(rowptr[u], rowptr[u + 1]):
+                    j = place[col[a]]
                     if j >= 0:
                         M[i, j] = -(weight[a] if len(weight) else 1.0)
                 for c in range(P):
@@ -116,8 +116,8 @@ def flg_states(graph, root, radius, node_ptr, edge_ptr, neighbors, weight, U, et
                     for i in range(size):
                         u = base + members[i]
                         q[i] = diagonal[i] * p[i]
-                        for a in range(edge_ptr[u], edge_ptr[u + 1]):
-                            j = place[neighbors[a]]
+                        for a in range(rowptr[u], rowptr[u + 1]):
+                            j = place[col[a]]
                             if j >= 0:
                                 q[i] -= (weight[a] if len(weight) else 1.0) * p[j]
                         along += p[i] * q[i]

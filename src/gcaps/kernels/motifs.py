@@ -7,7 +7,7 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def count_motifs(first, last, node_ptr, edge_ptr, neighbors, rank):  # type: ignore[no-untyped-def]
+def count_motifs(first, last, ptr, rowptr, col, rank):  # type: ignore[no-untyped-def]
     """[graphs, 5] of the graphs first..last−1: triangles, Σ_e C(t_e, 2), Σ_v t_v (d_v − 2), 4-cycles, 4-cliques.
 
     t_e and t_v are the triangles at an edge and at a node. ``rank`` [N] orders each graph's nodes by degree: every
@@ -16,38 +16,38 @@ def count_motifs(first, last, node_ptr, edge_ptr, neighbors, rank):  # type: ign
     out = np.zeros((last - first, 5), dtype=np.int64)
     largest = 1
     for g in range(first, last):
-        largest = max(largest, node_ptr[g + 1] - node_ptr[g])
+        largest = max(largest, ptr[g + 1] - ptr[g])
     mark = np.full(largest, -1, dtype=np.int64)
     paths = np.zeros(largest, dtype=np.int64)
     at_node = np.zeros(largest, dtype=np.int64)
     up = np.empty(largest, dtype=np.int64)
     bits = np.zeros(1, dtype=np.uint64)
     for g in range(first, last):
-        base = node_ptr[g]
-        n = node_ptr[g + 1] - base
+        base = ptr[g]
+        n = ptr[g + 1] - base
         at_node[:n] = 0
         triangles = cycles = cliques = 0
-        at_edge = np.zeros(edge_ptr[base + n] - edge_ptr[base], dtype=np.int64)
-        shift = edge_ptr[base]
+        at_edge = np.zeros(rowptr[base + n] - rowptr[base], dtype=np.int64)
+        shift = rowptr[base]
         for u in range(n):
             # 4-cycles whose highest node is u: pairs of paths u – v – w below u
-            for a in range(edge_ptr[base + u], edge_ptr[base + u + 1]):
-                v = neighbors[a]
+            for a in range(rowptr[base + u], rowptr[base + u + 1]):
+                v = col[a]
                 if rank[base + v] < rank[base + u]:
-                    for b in range(edge_ptr[base + v], edge_ptr[base + v + 1]):
-                        w = neighbors[b]
+                    for b in range(rowptr[base + v], rowptr[base + v + 1]):
+                        w = col[b]
                         if rank[base + w] < rank[base + u]:
                             cycles += paths[w]
                             paths[w] += 1
-            for a in range(edge_ptr[base + u], edge_ptr[base + u + 1]):
-                v = neighbors[a]
+            for a in range(rowptr[base + u], rowptr[base + u + 1]):
+                v = col[a]
                 if rank[base + v] < rank[base + u]:
-                    for b in range(edge_ptr[base + v], edge_ptr[base + v + 1]):
-                        paths[neighbors[b]] = 0
+                    for b in range(rowptr[base + v], rowptr[base + v + 1]):
+                        paths[col[b]] = 0
             # adjacency among the higher neighbors of u, as bits
             d = 0
-            for a in range(edge_ptr[base + u], edge_ptr[base + u + 1]):
-                v = neighbors[a]
+            for a in range(rowptr[base + u], rowptr[base + u + 1]):
+                v = col[a]
                 if rank[base + v] > rank[base + u]:
                     up[d] = a
                     mark[v] = d
@@ -56,9 +56,9 @@ def count_motifs(first, last, node_ptr, edge_ptr, neighbors, rank):  # type: ign
             if d * words > len(bits):
                 bits = np.zeros(2 * d * words, dtype=np.uint64)
             for i in range(d):
-                v = neighbors[up[i]]
-                for b in range(edge_ptr[base + v], edge_ptr[base + v + 1]):
-                    w = neighbors[b]
+                v = col[up[i]]
+                for b in range(rowptr[base + v], rowptr[base + v + 1]):
+                    w = col[b]
                     j = mark[w]
                     if j >= 0 and rank[base + w] > rank[base + v]:
                         bits[i * words + j // 64] |= np.uint64(1) << np.uint64(j % 64)
@@ -80,12 +80,12 @@ def count_motifs(first, last, node_ptr, edge_ptr, neighbors, rank):  # type: ign
                             cliques += _ones(bits[i * words + k] & bits[j * words + k])
             bits[: d * words] = 0
             for i in range(d):
-                mark[neighbors[up[i]]] = -1
+                mark[col[up[i]]] = -1
         diamonds = tailed = 0
         for t in at_edge:
             diamonds += t * (t - 1) // 2
         for v in range(n):
-            tailed += at_node[v] * (edge_ptr[base + v + 1] - edge_ptr[base + v] - 2)
+            tailed += at_node[v] * (rowptr[base + v + 1] - rowptr[base + v] - 2)
         out[g - first] = triangles, diamonds, tailed, cycles, cliques
     return out
 
@@ -100,14 +100,14 @@ def _ones(x):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def sample_codes(out, g, k, connected, state, node_ptr, edge_ptr, neighbors):  # type: ignore[no-untyped-def]
+def sample_codes(out, g, k, connected, state, ptr, rowptr, col):  # type: ignore[no-untyped-def]
     """Fill ``out`` with codes of induced subgraphs on k random nodes of graph g; −1 where there is none.
 
     Uniformly among all k-subsets, or with ``connected`` by growing: a random node, then again and again a random one
     of the nodes next to those chosen.
     """
-    base = node_ptr[g]
-    n = node_ptr[g + 1] - base
+    base = ptr[g]
+    n = ptr[g + 1] - base
     chosen = np.empty(k, dtype=np.int64)
     border = np.empty(n, dtype=np.int64)
     seen = np.zeros(n, dtype=np.bool_)
@@ -134,8 +134,8 @@ def sample_codes(out, g, k, connected, state, node_ptr, edge_ptr, neighbors):  #
             chosen[size] = v
             size += 1
             if connected:
-                for a in range(edge_ptr[base + v], edge_ptr[base + v + 1]):
-                    w = neighbors[a]
+                for a in range(rowptr[base + v], rowptr[base + v + 1]):
+                    w = col[a]
                     if not seen[w]:
                         seen[w] = True
                         border[reached] = w
@@ -145,7 +145,7 @@ def sample_codes(out, g, k, connected, state, node_ptr, edge_ptr, neighbors):  #
         bit = 0
         for i in range(k):
             for j in range(i + 1, k):
-                if size == k and _joined(chosen[i], chosen[j], base, edge_ptr, neighbors):
+                if size == k and _joined(chosen[i], chosen[j], base, rowptr, col):
                     code |= np.int64(1) << np.int64(bit)
                 bit += 1
         out[s] = code if size == k else -1
@@ -157,12 +157,12 @@ def sample_codes(out, g, k, connected, state, node_ptr, edge_ptr, neighbors):  #
 
 
 @njit(cache=True, nogil=True)
-def _joined(u, v, base, edge_ptr, neighbors):  # type: ignore[no-untyped-def]
-    low, high = edge_ptr[base + u], edge_ptr[base + u + 1]
+def _joined(u, v, base, rowptr, col):  # type: ignore[no-untyped-def]
+    low, high = rowptr[base + u], rowptr[base + u + 1]
     while low < high:
         middle = (low + high) // 2
-        if neighbors[middle] < v:
+        if col[middle] < v:
             low = middle + 1
         else:
             high = middle
-    return low < edge_ptr[base + u + 1] and neighbors[low] == v
+    return low < rowptr[base + u + 1] and col[low] == v

@@ -135,8 +135,8 @@ class MultiscaleLaplacian(GraphKernel):
         return np.concatenate(self._map(describe, parts, f"level {level}"))
 
     def _states(self, graphs: GraphSet, U: Floats, nodes: Ints, radius: int) -> States:
-        graph = np.searchsorted(graphs.node_ptr, nodes, side="right") - 1
-        return self._flg(graphs, U, graph, nodes - graphs.node_ptr[graph], radius)
+        graph = np.searchsorted(graphs.ptr, nodes, side="right") - 1
+        return self._flg(graphs, U, graph, nodes - graphs.ptr[graph], radius)
 
     def _graph_states(self, graphs: GraphSet, U: Floats) -> States:
         def describe(part: tuple[int, int]) -> States:
@@ -154,9 +154,9 @@ class MultiscaleLaplacian(GraphKernel):
             graph,
             root,
             radius,
-            graphs.node_ptr,
-            graphs.edge_ptr,
-            graphs.neighbors,
+            graphs.ptr,
+            graphs.rowptr,
+            graphs.col,
             weight,
             U,
             float(self.eta),

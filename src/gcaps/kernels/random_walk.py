@@ -163,7 +163,7 @@ def walk_sums(graphs: GraphSet, root: Floats, tol: float) -> Floats:
     total = terms[0] ** 2
     while active.any():
         x = scale * (A @ x)
-        term = np.where(active, segment_sums(x, graphs.node_ptr), 0.0)
+        term = np.where(active, segment_sums(x, graphs.ptr), 0.0)
         terms.append(term)
         total = total + term**2
         if len(terms) % 2:
@@ -201,22 +201,22 @@ def spectral_bounds(graphs: GraphSet, tol: float = 1e-4, limit: int = 200) -> Fl
     best = np.full(len(graphs), np.inf)
     for _ in range(limit):
         y = A @ x
-        upper = segment_max(y / x, graphs.node_ptr)
+        upper = segment_max(y / x, graphs.ptr)
         gain = best - upper
         best = np.minimum(best, upper)
         if not (gain > 0.01 * tol * best).any():
             break
         x += y
-        x /= np.repeat(segment_max(x, graphs.node_ptr), graphs.sizes)
+        x /= np.repeat(segment_max(x, graphs.ptr), graphs.sizes)
         np.maximum(x, 1e-200, out=x)
     return best
 
 
 def adjacency(graphs: GraphSet) -> csr_array:
     """[N, N] of all graphs, block diagonal."""
-    weight = np.ones(len(graphs.neighbors)) if graphs.edge_weight is None else graphs.edge_weight.astype(np.float64)
+    weight = np.ones(len(graphs.col)) if graphs.edge_weight is None else graphs.edge_weight.astype(np.float64)
     n = graphs.num_nodes
-    return csr_array((weight, neighbors_of_set(graphs), graphs.edge_ptr), shape=(n, n))
+    return csr_array((weight, neighbors_of_set(graphs), graphs.rowptr), shape=(n, n))
 
 
 def segment_sums(values: Array, ptr: Ints) -> Floats:

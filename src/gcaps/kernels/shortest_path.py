@@ -78,7 +78,7 @@ class ShortestPath(FeatureKernel):
         from gcaps.kernels.distances import hop_counts
 
         def search(part: tuple[int, int]) -> Paths:
-            found: Paths = hop_counts(*part, graphs.node_ptr, graphs.edge_ptr, graphs.neighbors, local, by_label)
+            found: Paths = hop_counts(*part, graphs.ptr, graphs.rowptr, graphs.col, local, by_label)
             return found
 
         portions = balanced(graphs.sizes * (graphs.arc_counts + graphs.sizes), _WORK)
@@ -88,7 +88,7 @@ class ShortestPath(FeatureKernel):
     def _weighted(self, graphs: GraphSet, local: Ints) -> list[Paths]:
         found = []
         for number in steps(range(len(graphs)), len(graphs), "shortest paths", self.verbose):
-            nodes = slice(graphs.node_ptr[number], graphs.node_ptr[number + 1])
+            nodes = slice(graphs.ptr[number], graphs.ptr[number + 1])
             found.append(_binned(graphs.subset([number]), local[nodes], self.bin_width_))
         return found
 
@@ -105,10 +105,10 @@ def label_ranks(graphs: GraphSet, name: Names) -> tuple[Ints, Ints, Names, Ints]
     new = np.ones(len(order), dtype=bool)
     new[1:] = (np.diff(graph) > 0) | (name[order][1:] != name[order][:-1])
     rank = np.cumsum(new) - 1
-    first = np.append(rank, new.sum())[graphs.node_ptr]
+    first = np.append(rank, new.sum())[graphs.ptr]
     local = np.empty_like(rank)
     local[order] = rank - first[graph]
-    return local, order - graphs.node_ptr[graph], name[order][new], first
+    return local, order - graphs.ptr[graph], name[order][new], first
 
 
 def balanced(work: Array, limit: int) -> list[tuple[int, int]]:
@@ -122,7 +122,7 @@ def balanced(work: Array, limit: int) -> list[tuple[int, int]]:
 def _binned(graph: GraphSet, label: Ints, width: float) -> Paths:
     """One weighted graph's paths."""
     n = graph.num_nodes
-    A = csr_array((graph.edge_weight, graph.neighbors, graph.edge_ptr), shape=(n, n))
+    A = csr_array((graph.edge_weight, graph.col, graph.rowptr), shape=(n, n))
     distance: Floats = dijkstra(A, directed=False)
     i, j = np.triu_indices(n, 1)
     reached = np.isfinite(distance[i, j])

@@ -37,7 +37,7 @@ def numbered(sets: list[GraphSet], labels: bool, edge_labels: bool) -> tuple[lis
     """For each set the labels of nodes [N] and of arcs [E], in all sets the same number for the same label; and whether
     every arc has the label of its reverse."""
     names = [_names(s.node_labels if labels else None, s.num_nodes) for s in sets]
-    arcs = [_names(s.edge_labels if edge_labels else None, len(s.neighbors)) for s in sets]
+    arcs = [_names(s.edge_labels if edge_labels else None, len(s.col)) for s in sets]
     nodes, kinds = np.unique(np.concatenate(names)), np.unique(np.concatenate(arcs))
     found = [(np.searchsorted(nodes, n), np.searchsorted(kinds, a)) for n, a in zip(names, arcs, strict=True)]
     mirrored = True
@@ -53,12 +53,12 @@ def _names(labels: Ints | None, count: int) -> Names:
 
 def unite(graphs: GraphSet, graph_ptr: Ints, label: Ints, kind: Ints) -> Unions:
     """Take the graphs graph_ptr[u] … graph_ptr[u+1]−1 as one, with the given labels of nodes and arcs."""
-    node_ptr = graphs.node_ptr[graph_ptr]
-    union = np.repeat(np.arange(len(graph_ptr) - 1), np.diff(node_ptr))
+    ptr = graphs.ptr[graph_ptr]
+    union = np.repeat(np.arange(len(graph_ptr) - 1), np.diff(ptr))
     degree = graphs.degrees
     order = np.lexsort([degree, label, union])
     place = np.empty_like(order)
-    place[order] = np.arange(len(order)) - node_ptr[union]
+    place[order] = np.arange(len(order)) - ptr[union]
     new = np.ones(len(order), dtype=bool)
     new[1:] = (np.diff(union) > 0) | (np.diff(label[order]) != 0) | (np.diff(degree[order]) != 0)
     first = np.flatnonzero(new)
@@ -67,16 +67,16 @@ def unite(graphs: GraphSet, graph_ptr: Ints, label: Ints, kind: Ints) -> Unions:
     arc = pointer(size * each)[:-1]
     within = np.arange(len(run)) - arc[run]
     source = order[first[run] + within % size[run]]
-    chosen = graphs.edge_ptr[source] + within // size[run]
+    chosen = graphs.rowptr[source] + within // size[run]
     neighbor = place[neighbors_of_set(graphs)[chosen]]
     weight = np.zeros(0) if graphs.edge_weight is None else graphs.edge_weight[chosen].astype(np.float64)
-    start = first - node_ptr[union[first]]
+    start = first - ptr[union[first]]
     return Unions(
-        ptr=np.stack([graph_ptr, node_ptr, pointer(np.bincount(union[first], minlength=len(graph_ptr) - 1))], axis=1),
+        ptr=np.stack([graph_ptr, ptr, pointer(np.bincount(union[first], minlength=len(graph_ptr) - 1))], axis=1),
         graph=np.repeat(np.arange(len(graphs)), graphs.sizes)[order] - graph_ptr[union],
         runs=np.stack([label[order][first], start, size, each, arc], axis=1),
         kind=kind[chosen].astype(np.int32),
-        slot=(kind[chosen] * np.diff(node_ptr)[union[source]] + neighbor).astype(np.uint32),
+        slot=(kind[chosen] * np.diff(ptr)[union[source]] + neighbor).astype(np.uint32),
         weight=weight,
     )
 

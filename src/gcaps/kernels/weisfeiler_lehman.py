@@ -41,13 +41,13 @@ def refine(graphs: GraphSet, height: int, *, labels: bool = True, edge_labels: b
         raise ConfigError(f"height must be from 0 to 100, not {height}")
     if edge_labels and graphs.edge_labels is None:
         raise DataError(f"{graphs.name} has no edge labels; leave edge_labels off")
-    neighbors = neighbors_of_set(graphs)
+    col = neighbors_of_set(graphs)
     arc = rows(graphs.edge_labels) if edge_labels and graphs.edge_labels is not None else None
     colors = np.empty((height + 1, graphs.num_nodes), dtype=np.uint64)
     colors[0] = node_names(graphs, labels)
     for i in range(height):
-        seen = mix(colors[i])[neighbors] if arc is None else join(arc, colors[i][neighbors])
-        colors[i + 1] = join(colors[i], sums(seen, graphs.edge_ptr))
+        seen = mix(colors[i])[col] if arc is None else join(arc, colors[i][col])
+        colors[i + 1] = join(colors[i], sums(seen, graphs.rowptr))
     return colors
 
 
@@ -55,5 +55,5 @@ def color_bag(graphs: GraphSet, colors: Names) -> Bag:
     """A set's bag of colors: [h+1, N] by refinement and node, a graph's entries side by side."""
     levels = len(colors)
     named = np.stack([mix(color + np.uint64(i)) for i, color in enumerate(colors)], axis=1)
-    ptr: Ints = graphs.node_ptr * levels
+    ptr: Ints = graphs.ptr * levels
     return Bag(ptr, named.ravel(), np.ones(named.size))

@@ -28,11 +28,11 @@ COLUMNS = 512
 class Level(NamedTuple):
     """A coarser version of every graph of a set."""
 
-    node_ptr: Ints
+    ptr: Ints
     """[G+1]"""
-    edge_ptr: Ints
+    rowptr: Ints
     """[N'+1]"""
-    neighbors: Array
+    col: Array
     """[E'] int32, counted within the graph."""
     weight: Floats
     """[E'] float32."""
@@ -55,8 +55,8 @@ def pyramid(graphs: GraphSet, levels: int) -> list[Level]:
     - Ties below a share of the strongest ones of both their ends are dropped, in the place of random sparsification,
       except where a component would fall apart.
     """
-    weight = np.ones(len(graphs.neighbors)) if graphs.edge_weight is None else graphs.edge_weight.astype(np.float64)
-    fine = Level(graphs.node_ptr, graphs.edge_ptr, graphs.neighbors, weight, np.zeros(0, dtype=np.int32))
+    weight = np.ones(len(graphs.col)) if graphs.edge_weight is None else graphs.edge_weight.astype(np.float64)
+    fine = Level(graphs.ptr, graphs.rowptr, graphs.col, weight, np.zeros(0, dtype=np.int32))
     found = []
     for _ in range(levels):
         fine = coarser(fine)
@@ -69,19 +69,19 @@ def coarser(fine: Level) -> Level:
     A = adjacency(fine)
     stays = polarity(A) >= 0
     kept = np.flatnonzero(stays)
-    graph = np.repeat(np.arange(len(fine.node_ptr) - 1), np.diff(fine.node_ptr))
-    node_ptr = pointer(np.bincount(graph[kept], minlength=len(fine.node_ptr) - 1))
+    graph = np.repeat(np.arange(len(fine.ptr) - 1), np.diff(fine.ptr))
+    ptr = pointer(np.bincount(graph[kept], minlength=len(fine.ptr) - 1))
     parts = []
-    for number, (first, last) in enumerate(pairwise(fine.node_ptr.tolist())):
-        keep = kept[node_ptr[number] : node_ptr[number + 1]] - first
+    for number, (first, last) in enumerate(pairwise(fine.ptr.tolist())):
+        keep = kept[ptr[number] : ptr[number + 1]] - first
         parts.append(reduced(_block(A, first, last), keep))
     sizes = [np.diff(part.indptr) for part in parts]
     return Level(
-        node_ptr,
+        ptr,
         pointer(np.concatenate(sizes)),
         np.concatenate([part.indices for part in parts]).astype(np.int32),
         np.concatenate([part.data for part in parts]).astype(np.float32),
-        (kept - fine.node_ptr[graph[kept]]).astype(np.int32),
+        (kept - fine.ptr[graph[kept]]).astype(np.int32),
     )
 
 
@@ -162,10 +162,10 @@ def _chosen(A: csr_array, row: Ints, which: Array) -> csr_array:
 
 def adjacency(level: Level) -> csr_array:
     """The block-diagonal matrix of all graphs."""
-    arcs = np.diff(level.edge_ptr[level.node_ptr])
-    col = level.neighbors.astype(np.int64) + np.repeat(level.node_ptr[:-1], arcs)
-    count = level.node_ptr[-1]
-    return csr_array((level.weight.astype(np.float64), col, level.edge_ptr), shape=(count, count))
+    arcs = np.diff(level.rowptr[level.ptr])
+    col = level.col.astype(np.int64) + np.repeat(level.ptr[:-1], arcs)
+    count = level.ptr[-1]
+    return csr_array((level.weight.astype(np.float64), col, level.rowptr), shape=(count, count))
 
 
 def _block(A: csr_array, first: int, last: int) -> csr_array:

@@ -51,7 +51,7 @@ def diffused(batch: Batch, hops: int) -> Tensor:
     """[B, H + 1, d] the means (1/N) 1ᵀ Pʲ X of each graph, j = 0..H."""
     # Pᵀ = A D⁻¹ carries the column vector (Pᵀ)ʲ 1/N along
     walk = batch_filter("random_walk", batch)
-    visits = [(1 / batch.ptr.diff().to(batch.dense.dtype))[batch.index].unsqueeze(1)]
+    visits = [(1 / batch.ptr.diff().to(batch.dense.dtype))[batch.batch].unsqueeze(1)]
     for _ in range(hops):
         visits.append(-walk.off_t.matmul(visits[-1]))  # the filter is I − P
     weights = torch.cat(visits, dim=1)
@@ -61,10 +61,10 @@ def diffused(batch: Batch, hops: int) -> Tensor:
 def _one_hot_sums(batch: Batch, weights: Tensor) -> Tensor:
     """[B, J, one_hot] the sum of weights [n, J] over the nodes of each graph and column."""
     sums = weights.new_zeros(batch.num_graphs * batch.one_hot, weights.size(1))
-    if batch.codes is not None:
-        for column in batch.codes.T:
+    if batch.one_hot_index is not None:
+        for column in batch.one_hot_index.T:
             known = column >= 0
-            sums.index_add_(0, (batch.index * batch.one_hot + column)[known], weights[known])
+            sums.index_add_(0, (batch.batch * batch.one_hot + column)[known], weights[known])
     return sums.view(batch.num_graphs, batch.one_hot, weights.size(1)).transpose(1, 2)
 
 

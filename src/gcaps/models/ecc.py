@@ -71,9 +71,7 @@ class ECC(Network):
     @staticmethod
     def prepare(config: ECCConfig, graphs: GraphSet) -> Pyramid:
         """Coarser graphs, and what is known of edges."""
-        return Pyramid(
-            graphs.node_ptr, graphs.edge_ptr, graphs.edge_labels, graphs.edge_attributes, pyramid(graphs, LEVELS[-1])
-        )
+        return Pyramid(graphs.ptr, graphs.rowptr, graphs.edge_labels, graphs.edge_attr, pyramid(graphs, LEVELS[-1]))
 
     def embed(self, batch: Batch) -> Tensor:
         """[B, top] the mean over the nodes of the coarsest graphs."""
@@ -107,30 +105,30 @@ def max_pool(x: Tensor, A: CSR, kept: Tensor) -> Tensor:
 class Pyramid:
     """The coarser graphs of a set, with what is known of its edges, batch by batch."""
 
-    node_ptr: Ints
-    edge_ptr: Ints
+    ptr: Ints
+    rowptr: Ints
     edge_labels: Ints | None
-    edge_attributes: Floats | None
+    edge_attr: Floats | None
     levels: list[Level]
 
     def take(self, indices: Ints) -> dict[str, Tensor]:
-        """``edge_labels``, ``edge_attributes`` [e, ·], and for each level its CSR, its ``ptr`` and who was ``kept``."""
+        """``edge_labels``, ``edge_attr`` [e, ·], and for each level its CSR, its ``ptr`` and who was ``kept``."""
         found: dict[str, Any] = {}
-        if self.edge_labels is not None or self.edge_attributes is not None:
-            first = self.edge_ptr[self.node_ptr[indices]]
-            at = ranges(first, self.edge_ptr[self.node_ptr[indices + 1]] - first)
-            known = {"edge_labels": self.edge_labels, "edge_attributes": self.edge_attributes}
+        if self.edge_labels is not None or self.edge_attr is not None:
+            first = self.rowptr[self.ptr[indices]]
+            at = ranges(first, self.rowptr[self.ptr[indices + 1]] - first)
+            known = {"edge_labels": self.edge_labels, "edge_attr": self.edge_attr}
             found |= {name: array[at] for name, array in known.items() if array is not None}
-        finer = pointer(self.node_ptr[indices + 1] - self.node_ptr[indices])
+        finer = pointer(self.ptr[indices + 1] - self.ptr[indices])
         for number, level in enumerate(self.levels, 1):
-            sizes = np.diff(level.node_ptr)[indices]
-            nodes = ranges(level.node_ptr[indices], sizes)
-            first = level.edge_ptr[level.node_ptr[indices]]
-            arcs = level.edge_ptr[level.node_ptr[indices + 1]] - first
+            sizes = np.diff(level.ptr)[indices]
+            nodes = ranges(level.ptr[indices], sizes)
+            first = level.rowptr[level.ptr[indices]]
+            arcs = level.rowptr[level.ptr[indices + 1]] - first
             at, ptr = ranges(first, arcs), pointer(sizes)
             found[f"ptr{number}"] = ptr
-            found[f"rowptr{number}"] = pointer(level.edge_ptr[nodes + 1] - level.edge_ptr[nodes])
-            found[f"col{number}"] = level.neighbors[at] + np.repeat(ptr[:-1], arcs)
+            found[f"rowptr{number}"] = pointer(level.rowptr[nodes + 1] - level.rowptr[nodes])
+            found[f"col{number}"] = level.col[at] + np.repeat(ptr[:-1], arcs)
             found[f"weight{number}"] = level.weight[at]
             found[f"kept{number}"] = level.kept[nodes] + np.repeat(finer[:-1], sizes)
             finer = ptr

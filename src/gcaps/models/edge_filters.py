@@ -35,7 +35,7 @@ class EdgeFeatures(nn.Module):
     @staticmethod
     def measure(graphs: GraphSet) -> dict[str, Any]:
         """The arguments, from training graphs."""
-        labels, attributes = graphs.edge_labels, graphs.edge_attributes
+        labels, attributes = graphs.edge_labels, graphs.edge_attr
         deviation = np.zeros(0) if attributes is None else attributes.std(axis=0, dtype=np.float64)
         return {
             "values": [] if labels is None else [np.unique(column).tolist() for column in labels.T],
@@ -57,7 +57,7 @@ class EdgeFeatures(nn.Module):
             for column, values in zip(labels.T, self.values, strict=True):
                 parts.append((column[:, None] == torch.tensor(values)).to(batch.dense.dtype))
         if self.mean:
-            attributes = self._given(batch, "edge_attributes", len(self.mean)).to(batch.dense.dtype)
+            attributes = self._given(batch, "edge_attr", len(self.mean)).to(batch.dense.dtype)
             parts.append((attributes - attributes.new_tensor(self.mean)) / attributes.new_tensor(self.deviation))
         if self.weighted:
             if batch.weight is None:

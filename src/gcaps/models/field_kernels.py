@@ -13,29 +13,29 @@ left of their symmetries stays far below."""
 
 
 @njit(cache=True)
-def assemble(node_ptr: Array, edge_ptr: Array, neighbors: Array, rank: Array, k: int) -> tuple[Array, Array]:
+def assemble(ptr: Array, rowptr: Array, col: Array, rank: Array, k: int) -> tuple[Array, Array]:
     """For every node the first k nodes by distance from it, then by rank; and their distances.
 
     Args:
-        node_ptr, edge_ptr, neighbors: a GraphSet's.
+        ptr, rowptr, col: a GraphSet's.
         rank: [N] what comes first among nodes at the same distance; equal ranks go by node number.
         k: nodes of a field.
 
     Returns:
         fields [N, k] int32, nodes counted within their graph, −1 where the component has fewer; distances [N, k] int32.
     """
-    count = node_ptr[-1]
+    count = ptr[-1]
     fields = np.full((count, k), -1, dtype=np.int32)
     distances = np.full((count, k), -1, dtype=np.int32)
     largest = 0
-    for g in range(len(node_ptr) - 1):
-        largest = max(largest, node_ptr[g + 1] - node_ptr[g])
+    for g in range(len(ptr) - 1):
+        largest = max(largest, ptr[g + 1] - ptr[g])
     seen = np.full(largest, -1, dtype=np.int64)
     frontier = np.empty(largest, dtype=np.int64)
     coming = np.empty(largest, dtype=np.int64)
-    for g in range(len(node_ptr) - 1):
-        base = node_ptr[g]
-        for root in range(node_ptr[g + 1] - base):
+    for g in range(len(ptr) - 1):
+        base = ptr[g]
+        for root in range(ptr[g + 1] - base):
             mark = base + root
             fields[mark, 0], distances[mark, 0] = root, 0
             filled, width, depth = 1, 1, 0
@@ -46,8 +46,8 @@ def assemble(node_ptr: Array, edge_ptr: Array, neighbors: Array, rank: Array, k:
                 first, following = filled, 0
                 for f in range(width):
                     v = base + frontier[f]
-                    for e in range(edge_ptr[v], edge_ptr[v + 1]):
-                        u = neighbors[e]
+                    for e in range(rowptr[v], rowptr[v + 1]):
+                        u = col[e]
                         if seen[u] == mark:
                             continue
                         seen[u] = mark
@@ -73,20 +73,20 @@ def assemble(node_ptr: Array, edge_ptr: Array, neighbors: Array, rank: Array, k:
 
 
 @njit(cache=True)
-def adjacency_bits(base: int, edge_ptr: Array, neighbors: Array, nodes: Array, size: int) -> Array:
+def adjacency_bits(base: int, rowptr: Array, col: Array, nodes: Array, size: int) -> Array:
     """[size] bit j of entry i: whether the nodes i and j of a field are neighbors."""
     bits = np.zeros(size, dtype=np.int64)
     for i in range(size):
-        begin, end = edge_ptr[base + nodes[i]], edge_ptr[base + nodes[i] + 1]
+        begin, end = rowptr[base + nodes[i]], rowptr[base + nodes[i] + 1]
         for j in range(size):
             low, high = begin, end
             while low < high:
                 middle = (low + high) // 2
-                if neighbors[middle] < nodes[j]:
+                if col[middle] < nodes[j]:
                     low = middle + 1
                 else:
                     high = middle
-            if low < end and neighbors[low] == nodes[j]:
+            if low < end and col[low] == nodes[j]:
                 bits[i] |= 1 << j
     return bits
 
@@ -142,15 +142,13 @@ def canonical_order(bits: Array, group: Array) -> Array:
 
 
 @njit(cache=True)
-def break_ties(
-    node_ptr: Array, edge_ptr: Array, neighbors: Array, rank: Array, fields: Array, distances: Array
-) -> None:
+def break_ties(ptr: Array, rowptr: Array, col: Array, rank: Array, fields: Array, distances: Array) -> None:
     """Put the nodes of each field that tie in distance and rank into their canonical order, in place."""
     k = fields.shape[1]
     group = np.empty(k, dtype=np.int64)
-    for g in range(len(node_ptr) - 1):
-        base = node_ptr[g]
-        for v in range(base, node_ptr[g + 1]):
+    for g in range(len(ptr) - 1):
+        base = ptr[g]
+        for v in range(base, ptr[g + 1]):
             size, ties = 0, False
             while size < k and fields[v, size] >= 0:
                 tie = (
@@ -162,5 +160,5 @@ def break_ties(
                 ties |= tie
                 size += 1
             if ties:
-                bits = adjacency_bits(base, edge_ptr, neighbors, fields[v], size)
+                bits = adjacency_bits(base, rowptr, col, fields[v], size)
                 fields[v, :size] = fields[v, :size][canonical_order(bits, group[:size])]

@@ -18,10 +18,10 @@ from gcaps.data.names import Names, join, mix, neighbors_of_set, sums
 class ReceptiveFields:
     """The receptive fields of all nodes of a set, in the order in which a graph's nodes come."""
 
-    node_ptr: Ints
+    ptr: Ints
     """[G+1] the set's."""
     nodes: Array
-    """[N, k] int32: row node_ptr[g] + i is the field of graph g's i-th node, nodes counted within g, −1 for none."""
+    """[N, k] int32: row ptr[g] + i is the field of graph g's i-th node, nodes counted within g, −1 for none."""
 
     @staticmethod
     def of(graphs: GraphSet, k: int) -> ReceptiveFields:
@@ -43,27 +43,27 @@ class ReceptiveFields:
         graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
         labels = () if graphs.node_labels is None else graphs.node_labels.T
         rank = _dense_ranks(graph, -graphs.degrees, *labels, *(~count for count in walk_counts(graphs)), colors)
-        fields, distances = assemble(graphs.node_ptr, graphs.edge_ptr, graphs.neighbors, rank, k)
-        break_ties(graphs.node_ptr, graphs.edge_ptr, graphs.neighbors, rank, fields, distances)
+        fields, distances = assemble(graphs.ptr, graphs.rowptr, graphs.col, rank, k)
+        break_ties(graphs.ptr, graphs.rowptr, graphs.col, rank, fields, distances)
         content = np.zeros(len(fields), dtype=np.uint64)
-        first = graphs.node_ptr[:-1][graph]
+        first = graphs.ptr[:-1][graph]
         for column, distance in zip(fields.T, distances.T, strict=True):
             content = join(content, np.where(column >= 0, colors[first + column] + mix(distance), np.uint64(0)))
-        return ReceptiveFields(graphs.node_ptr, fields[np.lexsort([content, rank, graph])])
+        return ReceptiveFields(graphs.ptr, fields[np.lexsort([content, rank, graph])])
 
     def take(self, indices: Ints) -> dict[str, Tensor]:
         """``fields`` [n, k]: those of the graphs at ``indices``, nodes counted within the batch, −1 for none."""
-        sizes = np.diff(self.node_ptr)[indices]
-        fields = self.nodes[ranges(self.node_ptr[indices], sizes)].astype(np.int64)
+        sizes = np.diff(self.ptr)[indices]
+        fields = self.nodes[ranges(self.ptr[indices], sizes)].astype(np.int64)
         shift = np.repeat(pointer(sizes)[:-1], sizes)[:, None]
         return {"fields": torch.from_numpy(np.where(fields >= 0, fields + shift, -1))}
 
 
 def walk_counts(graphs: GraphSet, longest: int = 5) -> list[Names]:
     """[N] for each length 2..longest: how many walks begin at a node, modulo 2⁶⁴."""
-    neighbors, count, found = neighbors_of_set(graphs), graphs.degrees.astype(np.uint64), []
+    col, count, found = neighbors_of_set(graphs), graphs.degrees.astype(np.uint64), []
     for _ in range(longest - 1):
-        count = sums(count[neighbors], graphs.edge_ptr)
+        count = sums(count[col], graphs.rowptr)
         found.append(count)
     return found
 

@@ -116,21 +116,21 @@ class GCAPS(Network):
 
     def embed(self, batch: Batch) -> Tensor:
         """[B, ·] the permutation-invariant graph vectors [μ, C] before the fully connected layers."""
-        Z, given = self.node_capsules(batch), (batch.index, batch.ptr)
+        Z, given = self.node_capsules(batch), (batch.batch, batch.ptr)
         if isinstance(self.readout, MeanCovariance):
-            embedding: Tensor = self.readout(Z, *given, times=batch.times)
+            embedding: Tensor = self.readout(Z, *given, multiplicity=batch.multiplicity)
         else:
-            embedding = self.readout(*every_node(Z, *given, batch.times))
+            embedding = self.readout(*every_node(Z, *given, batch.multiplicity))
         if self.inputs is None:
             return embedding
-        return torch.cat([embedding, self.inputs(*every_node(batch.x, *given, batch.times))], dim=1)
+        return torch.cat([embedding, self.inputs(*every_node(batch.x, *given, batch.multiplicity))], dim=1)
 
     def node_capsules(self, batch: Batch) -> Tensor:
         """Z [n, D]: the flattened outputs of all capsule layers side by side."""
         M = batch_filter(self.config.filter, batch)
         if can_fuse(list(self.convs), batch, M):
             return capsule_stack([conv for conv in self.convs if isinstance(conv, GraphCapsuleConv)], batch, M)
-        if batch.times is not None:
+        if batch.multiplicity is not None:
             raise ValueError("these layers take batches of nodes; leave merge off where batches are taken")
         x, outputs = batch.x, []
         for conv in self.convs:

@@ -56,11 +56,11 @@ class GIN(Network):
 
     def embed(self, batch: Batch) -> Tensor:
         """[B, (layers − 1)·h] the sums of all layers after the input."""
-        return torch.cat([self.pool(h, batch.index, batch.ptr) for h in self.node_layers(batch)], dim=1)
+        return torch.cat([self.pool(h, batch.batch, batch.ptr) for h in self.node_layers(batch)], dim=1)
 
     def forward(self, batch: Batch) -> Tensor:
         """[B, C] logits: every layer's graph vector has a linear layer of its own, and their outputs are added."""
-        logits: Tensor = self.dropout(self.pool(self.input_score(batch), batch.index, batch.ptr))
+        logits: Tensor = self.dropout(self.pool(self.input_score(batch), batch.batch, batch.ptr))
         for score, vector in zip(self.scores, self.embed(batch).chunk(len(self.scores), dim=1), strict=True):
             logits = logits + self.dropout(score(vector))
         return logits

@@ -95,11 +95,11 @@ class InputLinear(nn.Module):
 
 def node_product(batch: Batch, weight: Tensor) -> Tensor:
     """X W [n, out] for W [d, out]."""
-    if batch.codes is None:
+    if batch.one_hot_index is None:
         return batch.dense @ weight
     missing = weight.new_zeros(1, weight.size(1))
     rows = torch.cat([weight[: batch.one_hot], missing])
-    at = torch.where(batch.codes < 0, batch.one_hot, batch.codes)
+    at = torch.where(batch.one_hot_index < 0, batch.one_hot, batch.one_hot_index)
     product = rows.index_select(0, at[:, 0])
     for column in at.T[1:]:
         product = product + rows.index_select(0, column)

@@ -42,5 +42,5 @@ class SetNetwork(Network):
 
     def embed(self, batch: Batch) -> Tensor:
         """[B, h] the sum over each graph's nodes."""
-        vectors: Tensor = self.pool(torch.relu(self.nodes(batch)), batch.index, batch.ptr)
+        vectors: Tensor = self.pool(torch.relu(self.nodes(batch)), batch.batch, batch.ptr)
         return vectors

@@ -159,10 +159,10 @@ def orders(name: str, degree: int) -> int:
 def batch_filter(name: str, batch: Batch) -> Filter:
     """The filter ``name`` of a batch, whose A is symmetric; of one with merged nodes, m_a A_ab = m_b A_ba."""
     A = CSR(batch.rowptr, batch.col, batch.weight)
-    if batch.times is None or batch.weight is None:
-        return _filter(name, A, A, batch.dense, batch.index)
-    A_t = CSR(batch.rowptr, batch.col, batch.weight * batch.times[A.rows()] / batch.times[batch.col])
-    return _filter(name, A, A_t, batch.dense, batch.index)
+    if batch.multiplicity is None or batch.weight is None:
+        return _filter(name, A, A, batch.dense, batch.batch)
+    A_t = CSR(batch.rowptr, batch.col, batch.weight * batch.multiplicity[A.rows()] / batch.multiplicity[batch.col])
+    return _filter(name, A, A_t, batch.dense, batch.batch)
 
 
 def edge_filter(

@@ -39,11 +39,11 @@ def segments(
     return index, ptr
 
 
-def every_node(x: Tensor, index: Tensor, ptr: Tensor, times: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+def every_node(x: Tensor, index: Tensor, ptr: Tensor, multiplicity: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """(x, index, ptr) with each row as often as it counts (see :attr:`gcaps.batching.Batch.times`)."""
-    if times is None:
+    if multiplicity is None:
         return x, index, ptr
-    often = times.long()
+    often = multiplicity.long()
     until = torch.nn.functional.pad(often.cumsum(0), (1, 0))
     return x.repeat_interleave(often, 0), index.repeat_interleave(often), until[ptr]
 
@@ -236,7 +236,7 @@ class MeanCovariance(nn.Module):
         ptr: Tensor | None = None,
         dim_size: int | None = None,
         dim: int = -2,
-        times: Tensor | None = None,
+        multiplicity: Tensor | None = None,
     ) -> Tensor:
         """[μ, triu C] of each graph; the signature of PyG's ``Aggregation``, and how often each row counts [n]."""
         if dim not in (-2, 0) or x.dim() != 2:
@@ -245,8 +245,8 @@ class MeanCovariance(nn.Module):
         projection = None if self.projection is None else self.projection.weight
         if fused.can_fuse(x):
             options = fused.Options(self.reduce == "sum", self.root, self.count)
-            return fused.mean_covariance(x, projection, ptr, options, times)
-        x, index, ptr = every_node(x, index, ptr, times)
+            return fused.mean_covariance(x, projection, ptr, options, multiplicity)
+        x, index, ptr = every_node(x, index, ptr, multiplicity)
         mean = segment_mean(x, index, ptr)
         z, centre = (x, mean) if projection is None else (x @ projection.t(), mean @ projection.t())
         C = upper_triangle(segment_covariance(z, centre, index, ptr))

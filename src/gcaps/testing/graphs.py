@@ -28,21 +28,21 @@ def hostile_graphs(count: int = 64, seed: int = 0, *, weighted: bool = False, la
         sizes.append(n)
         sources.append(edges[:, 0])
         targets.append(edges[:, 1])
-    node_ptr = pointer(np.array(sizes))
-    shift = np.repeat(node_ptr[:-1], [len(s) for s in sources])
+    ptr = pointer(np.array(sizes))
+    shift = np.repeat(ptr[:-1], [len(s) for s in sources])
     source, target = np.concatenate(sources) + shift, np.concatenate(targets) + shift
     weight = None
     if weighted:
         low, high = np.minimum(source, target), np.maximum(source, target)
-        _, edge = np.unique(low * node_ptr[-1] + high, return_inverse=True)
+        _, edge = np.unique(low * ptr[-1] + high, return_inverse=True)
         weight = 10.0 ** rng.uniform(-3, 3, edge.max(initial=0) + 1)[edge]
     return assemble(
         "hostile",
-        node_ptr,
+        ptr,
         EdgeRows(source, target, weight=weight),
-        labels=np.arange(count) // 8 % 2 if count > 8 else np.arange(count) % 2,
-        node_labels=rng.integers(0, 4, (node_ptr[-1], 1)),
-        node_attributes=rng.standard_normal((node_ptr[-1], 3)),
+        y=np.arange(count) // 8 % 2 if count > 8 else np.arange(count) % 2,
+        node_labels=rng.integers(0, 4, (ptr[-1], 1)),
+        x=rng.standard_normal((ptr[-1], 3)),
     )
 
 
@@ -79,21 +79,19 @@ def permute_nodes(graphs: GraphSet, seed: int = 0) -> tuple[GraphSet, Ints]:
     order = np.lexsort([rng.random(graphs.num_nodes), graph_of])
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    first = np.repeat(graphs.node_ptr[:-1], graphs.arc_counts)
+    first = np.repeat(graphs.ptr[:-1], graphs.arc_counts)
     source = np.repeat(np.arange(graphs.num_nodes), graphs.degrees)
 
     def reordered(array: Array | None) -> Array | None:
         return None if array is None else array[order]
 
-    rows = EdgeRows(
-        rank[source], rank[graphs.neighbors + first], graphs.edge_labels, graphs.edge_attributes, graphs.edge_weight
-    )
+    rows = EdgeRows(rank[source], rank[graphs.col + first], graphs.edge_labels, graphs.edge_attr, graphs.edge_weight)
     moved = assemble(
         graphs.name,
-        graphs.node_ptr,
+        graphs.ptr,
         rows,
-        labels=None if graphs.labels is None else graphs.classes[graphs.labels],
+        y=graphs.y,
         node_labels=reordered(graphs.node_labels),
-        node_attributes=reordered(graphs.node_attributes),
+        x=reordered(graphs.x),
     )
     return moved, order

@@ -15,8 +15,8 @@ from gcaps.nn.fused.rows import Norm, Sparse, add_rows, gate, gather, input_back
 @over_blocks
 def first_layer(
     cuts: Array,
-    times: Array,
-    codes: Array,
+    multiplicity: Array,
+    one_hot_index: Array,
     table: Array,
     dense: Array,
     inverse_bound: float,
@@ -38,21 +38,21 @@ def first_layer(
         for p in range(len(weight)):
             for i in range(a, z):
                 out = U[p, i - a]
-                for c in range(codes.shape[1]):
-                    if codes[i, c] >= 0:
-                        row = table[p, codes[i, c]]
+                for c in range(one_hot_index.shape[1]):
+                    if one_hot_index[i, c] >= 0:
+                        row = table[p, one_hot_index[i, c]]
                         for j in range(len(out)):
                             out[j] += row[j]
             if dense.shape[1]:
                 np.dot(powers[p, a:z], weight[p], mixed)
                 add_rows(mixed, U[p])
-        gather(a, z, times, U, h, M, shift, pre, statistics[b])
+        gather(a, z, multiplicity, U, h, M, shift, pre, statistics[b])
 
 
 @over_blocks
 def next_layer(
     cuts: Array,
-    times: Array,
+    multiplicity: Array,
     before: Array,
     norm: Norm,
     Z: Array,
@@ -73,7 +73,7 @@ def next_layer(
         normalize(a, z, before, norm, Z, column, inverse_bound, powers)
         for p in range(len(weight)):
             np.dot(powers[p, a:z], weight[p], U[p])
-        gather(a, z, times, U, h, M, shift, pre, statistics[b])
+        gather(a, z, multiplicity, U, h, M, shift, pre, statistics[b])
 
 
 @over_blocks
@@ -101,7 +101,7 @@ def last_backward(
 @over_blocks
 def layer_backward(
     cuts: Array,
-    times: Array,
+    multiplicity: Array,
     grad: Array,
     pre: Array,
     mean: Array,
@@ -128,7 +128,7 @@ def layer_backward(
             a, z = cuts[b], cuts[b + 1]
             G = np.empty((len(weight), z - a, weight.shape[2]), weight.dtype)
             through = np.empty((len(weight), z - a, weight.shape[1]), weight.dtype)
-            spread(a, z, times, grad, pre, mean, coefficients, h, M, G)
+            spread(a, z, multiplicity, grad, pre, mean, coefficients, h, M, G)
             for p in range(len(weight)):
                 if b == s * blocks // shares:
                     np.dot(powers[p, a:z].T, G[p], weight_grad[s, p])
@@ -148,7 +148,7 @@ def layer_backward(
 @over_blocks
 def first_backward(
     cuts: Array,
-    times: Array,
+    multiplicity: Array,
     grad: Array,
     pre: Array,
     mean: Array,
@@ -156,7 +156,7 @@ def first_backward(
     h: int,
     M: Sparse,
     powers: Array,
-    codes: Array,
+    one_hot_index: Array,
     weight_grad: Array,
     table_grad: Array,
 ) -> None:
@@ -170,15 +170,15 @@ def first_backward(
         for b in range(s * blocks // shares, (s + 1) * blocks // shares):
             a, z = cuts[b], cuts[b + 1]
             G = np.empty((weight_grad.shape[1], z - a, weight_grad.shape[3]), grad.dtype)
-            spread(a, z, times, grad, pre, mean, coefficients, h, M, G)
+            spread(a, z, multiplicity, grad, pre, mean, coefficients, h, M, G)
             for p in range(len(G)):
                 if powers.shape[2]:
                     np.dot(powers[p, a:z].T, G[p], product)
                     add_rows(product, weight_grad[s, p])
                 for i in range(a, z):
                     row = G[p, i - a]
-                    for c in range(codes.shape[1]):
-                        if codes[i, c] >= 0:
-                            out = table_grad[s, p, codes[i, c]]
+                    for c in range(one_hot_index.shape[1]):
+                        if one_hot_index[i, c] >= 0:
+                            out = table_grad[s, p, one_hot_index[i, c]]
                             for j in range(len(out)):
                                 out[j] += row[j]

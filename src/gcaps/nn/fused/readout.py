@@ -30,32 +30,32 @@ def can_fuse(x: Tensor) -> bool:
 
 
 def mean_covariance(
-    x: Tensor, projection: Tensor | None, ptr: Tensor, options: Options, times: Tensor | None = None
+    x: Tensor, projection: Tensor | None, ptr: Tensor, options: Options, multiplicity: Tensor | None = None
 ) -> Tensor:
     """[B, D + r(r+1)/2 (+ 1)] the vectors of the graphs, from x [n, D] and a projection [r, D].
 
     Row i counts times[i] times, without ``times`` once.
     """
-    found: Tensor = _MeanCovariance.apply(x, projection, ptr, options, times)  # type: ignore[no-untyped-call]
+    found: Tensor = _MeanCovariance.apply(x, projection, ptr, options, multiplicity)  # type: ignore[no-untyped-call]
     return found
 
 
 class _MeanCovariance(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, projection: Tensor | None, ptr: Tensor, options: Options, times: Tensor | None
+        ctx: Any, x: Tensor, projection: Tensor | None, ptr: Tensor, options: Options, multiplicity: Tensor | None
     ) -> Tensor:
         x = x.detach().contiguous()
         weight = x.new_empty(0, x.size(1)) if projection is None else projection.detach().contiguous()
         where, D, r = ptr.numpy(), x.size(1), len(weight) or x.size(1)
         out = x.new_empty(len(where) - 1, D + r * (r + 1) // 2 + options.size)
         centred = np.empty((len(x), r), x.numpy().dtype)
-        often = x.new_empty(0) if times is None else times.to(x.dtype)
+        often = x.new_empty(0) if multiplicity is None else multiplicity.to(x.dtype)
         ctx.given = cut(where), where, often.numpy(), x.numpy(), weight.numpy(), options.total, options.root, centred
         with one_blas_thread():
             kernels.forward(*ctx.given, out.numpy())
         if options.size:
-            nodes = ptr if times is None else torch.nn.functional.pad(often.double().cumsum(0), (1, 0))[ptr]
+            nodes = ptr if multiplicity is None else torch.nn.functional.pad(often.double().cumsum(0), (1, 0))[ptr]
             out[:, -1] = nodes.diff().to(x.dtype).log1p_()
         ctx.save_for_backward(x, projection, out)
         return out

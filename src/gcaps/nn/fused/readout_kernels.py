@@ -13,25 +13,25 @@ EPSILON = 1e-4
 
 
 @compiled
-def _nodes(times: Array, a: int, z: int) -> float:
+def _nodes(multiplicity: Array, a: int, z: int) -> float:
     """How many nodes the rows a … z − 1 are: row i counts times[i] times, or once where ``times`` is empty."""
-    if not len(times):
+    if not len(multiplicity):
         return float(z - a)
     count = 0.0
     for i in range(a, z):
-        count += times[i]
+        count += multiplicity[i]
     return count
 
 
 @compiled
-def _mean(x: Array, times: Array, a: int, z: int, total: Array, out: Array) -> None:
+def _mean(x: Array, multiplicity: Array, a: int, z: int, total: Array, out: Array) -> None:
     """out[:c] = the mean over the rows a … z − 1 of x [n, c]; ``total`` [c] float64 is for the sums."""
     total[:] = 0
     for i in range(a, z):
-        row, m = x[i], np.float64(times[i]) if len(times) else 1.0
+        row, m = x[i], np.float64(multiplicity[i]) if len(multiplicity) else 1.0
         for j in range(len(total)):
             total[j] += m * row[j]
-    count = max(_nodes(times, a, z), 1.0)
+    count = max(_nodes(multiplicity, a, z), 1.0)
     for j in range(len(total)):
         out[j] = total[j] / count
 
@@ -76,7 +76,7 @@ def _unpack(grad: Array, found: Array, scale: float, root: bool, S: Array) -> No
 def forward(
     graphs: Array,
     ptr: Array,
-    times: Array,
+    multiplicity: Array,
     x: Array,
     projection: Array,
     total: bool,
@@ -108,18 +108,18 @@ def forward(
             centred[begin:end] = x[begin:end]
         for g in range(graphs[b], graphs[b + 1]):
             a, z = ptr[g], ptr[g + 1]
-            nodes = _nodes(times, a, z)
-            _mean(x, times, a, z, wide, out[g])
+            nodes = _nodes(multiplicity, a, z)
+            _mean(x, multiplicity, a, z, wide, out[g])
             if total:
                 for j in range(D):
                     out[g, j] *= nodes
-            _mean(centred, times, a, z, narrow, middle)
+            _mean(centred, multiplicity, a, z, narrow, middle)
             for i in range(a, z):
                 row = centred[i]
                 for j in range(r):
                     row[j] -= middle[j]
-                if len(times):
-                    m = np.sqrt(times[i])
+                if len(multiplicity):
+                    m = np.sqrt(multiplicity[i])
                     for j in range(r):
                         row[j] *= m
             np.dot(centred[a:z].T, centred[a:z], C)
@@ -130,7 +130,7 @@ def forward(
 def backward(
     graphs: Array,
     ptr: Array,
-    times: Array,
+    multiplicity: Array,
     x: Array,
     projection: Array,
     total: bool,
@@ -155,12 +155,12 @@ def backward(
             rows = np.empty((end - begin, r), x.dtype)
             for g in range(graphs[b], graphs[b + 1]):
                 a, z = ptr[g], ptr[g + 1]
-                scale = 1.0 if total else 1.0 / max(_nodes(times, a, z), 1.0)
+                scale = 1.0 if total else 1.0 / max(_nodes(multiplicity, a, z), 1.0)
                 _unpack(grad[g, D:], out[g, D:], scale, root, S)
                 np.dot(centred[a:z], S, rows[a - begin : z - begin])
-            if len(times):
+            if len(multiplicity):
                 for i in range(begin, end):
-                    rows[i - begin] *= np.sqrt(times[i])
+                    rows[i - begin] *= np.sqrt(multiplicity[i])
             if not len(projection):
                 grad_x[begin:end] = rows
             else:
@@ -172,12 +172,12 @@ def backward(
                     add_rows(product, grad_projection[s])
             for g in range(graphs[b], graphs[b + 1]):
                 a, z = ptr[g], ptr[g + 1]
-                mean = grad[g, :D] / grad.dtype.type(1.0 if total else max(_nodes(times, a, z), 1.0))
+                mean = grad[g, :D] / grad.dtype.type(1.0 if total else max(_nodes(multiplicity, a, z), 1.0))
                 share = mean.copy()
                 for i in range(a, z):
-                    if len(times):
+                    if len(multiplicity):
                         for j in range(D):
-                            share[j] = times[i] * mean[j]
+                            share[j] = multiplicity[i] * mean[j]
                     to = grad_x[i]
                     for j in range(D):
                         to[j] += share[j]

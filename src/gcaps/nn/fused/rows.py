@@ -87,7 +87,7 @@ def add_row(U: Array, column: int, i: int, a: int, M: Sparse, out: Array) -> Non
 
 @compiled
 def gather(
-    a: int, z: int, times: Array, U: Array, h: int, M: Sparse, shift: Array, pre: Array, statistics: Array
+    a: int, z: int, multiplicity: Array, U: Array, h: int, M: Sparse, shift: Array, pre: Array, statistics: Array
 ) -> None:
     """pre = U_0 + M (U_1 + M (U_2 + …)); statistics [2, P·h]: its columns' means, and Σ_i m_i (pre_i − mean)².
 
@@ -111,7 +111,7 @@ def gather(
             own, out = U[p, i - a, :h], row[p * h : p * h + h]
             for j in range(h):
                 out[j] = own[j]
-        m = np.float64(times[i]) if len(times) else 1.0
+        m = np.float64(multiplicity[i]) if len(multiplicity) else 1.0
         count += m
         for j in range(len(sums)):
             d = np.float64(row[j] - shift[j])
@@ -143,7 +143,7 @@ def gate(a: int, z: int, grad: Array, Z: Array, column: int, pre: Array, mean: A
 def spread(
     a: int,
     z: int,
-    times: Array,
+    multiplicity: Array,
     grad: Array,
     pre: Array,
     mean: Array,
@@ -164,11 +164,11 @@ def spread(
         all_c, all_k = c.copy(), k.copy()
         for i in range(a, z):
             out, g, u = G[p, i - a, :h], grad[i, left:right], pre[i, left:right]
-            if len(times):
+            if len(multiplicity):
                 for j in range(h):
-                    all_c[j] = times[i] * c[j]
+                    all_c[j] = multiplicity[i] * c[j]
                 for j in range(h):
-                    all_k[j] = times[i] * k[j]
+                    all_k[j] = multiplicity[i] * k[j]
             for j in range(h):
                 out[j] = s[j] * g[j] - all_c[j]
             for j in range(h):

@@ -57,9 +57,11 @@ def capsule_stack(convs: Sequence[GraphCapsuleConv], batch: Batch, M: Filter) ->
         layers.append(_Layer(conv.norm, 0.0 if bound is None else 1 / bound, conv.norm.training))
         params += [conv.weight, conv.norm.weight, conv.norm.bias]
     ptr = batch.ptr.numpy()
-    codes = np.empty((len(batch.dense), 0), np.int32) if batch.codes is None else batch.codes.numpy()
-    times = np.empty(0, batch.dense.numpy().dtype) if batch.times is None else batch.times.numpy()
-    plan = _Plan(layers, M, codes, batch.one_hot, ptr[cut(ptr)], times)
+    one_hot_index = (
+        np.empty((len(batch.dense), 0), np.int32) if batch.one_hot_index is None else batch.one_hot_index.numpy()
+    )
+    multiplicity = np.empty(0, batch.dense.numpy().dtype) if batch.multiplicity is None else batch.multiplicity.numpy()
+    plan = _Plan(layers, M, one_hot_index, batch.one_hot, ptr[cut(ptr)], multiplicity)
     Z: Tensor = _CapsuleStack.apply(plan, batch.dense, *params)  # type: ignore[no-untyped-call]
     return Z
 
@@ -73,19 +75,19 @@ class _Layer(NamedTuple):
 class _Plan(NamedTuple):
     layers: list[_Layer]
     M: Filter
-    codes: Array
+    one_hot_index: Array
     one_hot: int
     cuts: Array
     """[C+1] where blocks begin, in nodes."""
-    times: Array
+    multiplicity: Array
     """[n] how often each row counts; empty where each counts once."""
 
     def counts(self) -> Array:
         """[C] float64: how many nodes the rows of each block are."""
-        if not len(self.times):
+        if not len(self.multiplicity):
             return np.diff(self.cuts).astype(np.float64)
-        until = np.zeros(len(self.times) + 1)
-        np.cumsum(self.times, out=until[1:])
+        until = np.zeros(len(self.multiplicity) + 1)
+        np.cumsum(self.multiplicity, out=until[1:])
         return np.diff(until[self.cuts])
 
 
@@ -104,7 +106,7 @@ class _Saved(NamedTuple):
 class _CapsuleStack(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, plan: _Plan, dense: Tensor, *params: Tensor) -> Tensor:
-        cuts, times, n = plan.cuts, plan.times, len(dense)
+        cuts, multiplicity, n = plan.cuts, plan.multiplicity, len(dense)
         counts = plan.counts()
         widths = [w.size(0) * w.size(3) for w in params[::3]]
         Z = dense.new_empty(n, sum(widths))
@@ -121,12 +123,12 @@ class _CapsuleStack(torch.autograd.Function):
                 if number == 0:
                     table = (weight.flatten(2)[:, : plan.one_hot] * _powers_of_one(bound, weight)).numpy()
                     dense_weight = np.ascontiguousarray(flat[:, plan.one_hot :])
-                    source = (plan.codes, table, x, bound, powers, dense_weight)
-                    passes.first_layer(cuts, times, *source, h, M, shift, pre, statistics)
+                    source = (plan.one_hot_index, table, x, bound, powers, dense_weight)
+                    passes.first_layer(cuts, multiplicity, *source, h, M, shift, pre, statistics)
                 else:
                     before = saved[-1]
                     given = (before.pre, before.norm, z, before.column, bound, powers, flat)
-                    passes.next_layer(cuts, times, *given, h, M, shift, pre, statistics)
+                    passes.next_layer(cuts, multiplicity, *given, h, M, shift, pre, statistics)
                 mean, inverse = _normalization(layer, statistics, counts, z.dtype)
                 column = sum(widths[:number])
                 saved.append(_Saved(powers, pre, (mean, inverse, gamma.numpy(), beta.numpy()), column))
@@ -163,12 +165,12 @@ class _CapsuleStack(torch.autograd.Function):
                     total, count = np.zeros_like(total), 1.0
                 normalization_gradient(total, count, gamma, inverse, coefficients)
                 flat = weight.flatten(2).numpy()
-                given = (cuts, plan.times, grad, own.pre, mean, coefficients, weight.size(3), M_t, own.powers)
+                given = (cuts, plan.multiplicity, grad, own.pre, mean, coefficients, weight.size(3), M_t, own.powers)
                 if number == 0:
                     shares = min(blocks, INPUT_SHARES)
                     weight_grad = np.zeros((shares, len(flat), own.powers.shape[2], flat.shape[2]), z.dtype)
                     table_grad = np.zeros((shares, len(flat), plan.one_hot, flat.shape[2]), z.dtype)
-                    passes.first_backward(*given, plan.codes, weight_grad, table_grad)
+                    passes.first_backward(*given, plan.one_hot_index, weight_grad, table_grad)
                     ones = torch.from_numpy(table_grad).sum(0) * _powers_of_one(layer.inverse_bound, weight)
                     both = torch.cat([ones, torch.from_numpy(weight_grad).sum(0)], dim=1)
                     grads[0] = both.view_as(weight)
