@@ -9,7 +9,7 @@ from gcaps.testing import hostile_graphs
 def test_batch_is_the_block_diagonal_stack_of_its_graphs(hostile):
     x = np.random.default_rng(0).standard_normal((hostile.num_nodes, 3)).astype(np.float32)
     chosen = np.array([5, 0, 7, 7, 2, 23])
-    batch = BatchSource(hostile, x).take(chosen)
+    batch = BatchSource(hostile, x, y=hostile.y).take(chosen)
     assert batch.num_graphs == 6
     for place, number in enumerate(chosen):
         graph = hostile[number]
@@ -22,7 +22,7 @@ def test_batch_is_the_block_diagonal_stack_of_its_graphs(hostile):
         assert np.array_equal(torch.stack([source, batch.col[arcs]]) - first, graph.edge_index)
         if graph.edge_weight is not None:
             np.testing.assert_allclose(batch.weight[arcs], graph.edge_weight, rtol=1e-6)
-        assert batch.y[place] == graph.label
+        assert batch.y[place] == graph.y
 
 
 def test_wrong_number_of_feature_rows_is_refused():

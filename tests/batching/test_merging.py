@@ -28,7 +28,7 @@ def symmetric_graphs():
 
 def sources(graphs, features=("degree", "fgsd"), dtype=torch.float64):
     x = NodeFeatures.fit(FeatureConfig(features=features), graphs).encode(graphs)
-    return BatchSource(graphs, x, dtype), BatchSource(graphs, x, dtype, merge=True)
+    return BatchSource(graphs, x, dtype, y=graphs.y), BatchSource(graphs, x, dtype, merge=True, y=graphs.y)
 
 
 def test_rows_are_an_equitable_partition_of_every_graph():
