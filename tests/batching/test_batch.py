@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from gcaps.batching import BatchSource, shuffled, within_budget
+from gcaps.batching import BatchSource, node_budget_batches, shuffled
 from gcaps.testing import hostile_graphs
 
 
@@ -40,6 +40,6 @@ def test_every_graph_once_an_epoch_in_near_equal_batches():
 
 def test_budget_is_kept_except_by_a_single_large_graph():
     sizes = np.array([3, 3, 3, 50, 1, 1, 9])
-    parts = list(within_budget(sizes, 10))
+    parts = list(node_budget_batches(sizes, 10))
     assert [p.tolist() for p in parts] == [[0, 1, 2], [3], [4, 5], [6]]
-    assert list(within_budget(np.array([]), 10)) == []
+    assert list(node_budget_batches(np.array([]), 10)) == []

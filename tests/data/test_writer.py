@@ -134,7 +134,7 @@ FAULTS = {
     "label missing earlier": ([graph(), graph(y=1)], "graphs[0]: has no label while graphs[1] has"),
     "string after numbers": ([graph(y=1), graph(y="1")], "graphs[1]: has the label '1' while graphs[0] has a number"),
     "number after strings": ([graph(y="a"), graph(y=1.5)], "graphs[1]: has the label 1.5 while graphs[0] has a string"),
-    "boolean after numbers": ([graph(y=0), graph(y=True)], "graphs[1]: has the label True while graphs[0] has a number"),
+    "boolean after numbers": ([graph(y=0), graph(y=True)], "graphs[1]: has the label True while graphs[0]"),
     "node labels missing": (
         [graph(node_labels=np.zeros((2, 1), np.int64)), graph()],
         "graphs[1]: has no node labels while graphs[0] has; give it to all graphs or to none",

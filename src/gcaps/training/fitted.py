@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcaps.batching import Batch, BatchSource, within_budget
+from gcaps.batching import Batch, BatchSource, node_budget_batches
 from gcaps.data.arrays import Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.features import NodeFeatures
@@ -54,7 +54,7 @@ class Fitted:
             return np.concatenate([compute(batch).numpy() for batch in self._batches(graphs)])
 
     def _batches(self, graphs: GraphSet) -> Iterator[Batch]:
-        for positions in within_budget(graphs.sizes, NODE_BUDGET):
+        for positions in node_budget_batches(graphs.sizes, NODE_BUDGET):
             some = graphs.subset(positions)
             extras = self.network.prepare(self.config, some)
             yield BatchSource(some, self.features.encode(some), extras=extras).take(np.arange(len(some)))

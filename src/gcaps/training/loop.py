@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from gcaps.batching import Batch, BatchSource, ahead, shuffled, within_budget
+from gcaps.batching import Batch, BatchSource, node_budget_batches, prefetch, shuffled
 from gcaps.config import TrainingConfig
 from gcaps.data.arrays import Array, Ints
 from gcaps.errors import ConfigError
@@ -92,7 +92,7 @@ class TrainingRun:
         self.network.train()
         sums = np.zeros(2)
         shares = map(_own_share, shuffled(self.indices, self.config.batch_size, self.rng))
-        batches = ahead(self._take, shares) if self.source.streams else map(self._take, shares)
+        batches = prefetch(self._take, shares) if self.source.streams else map(self._take, shares)
         for batch, share in batches:
             with sharing(share):
                 sums += self._step(batch, share.total)
@@ -151,7 +151,7 @@ def train(run: TrainingRun, on_epoch: Callable[[Epoch], bool | None] | None = No
 def batches_of(source: BatchSource, indices: Array) -> Iterator[Batch]:
     """The graphs at ``indices`` in order, in batches of at most :data:`NODE_BUDGET` nodes."""
     chosen = np.asarray(indices, dtype=np.int64)
-    for positions in within_budget(source.sizes[chosen], NODE_BUDGET):
+    for positions in node_budget_batches(source.sizes[chosen], NODE_BUDGET):
         yield source.take(chosen[positions])
 
 
