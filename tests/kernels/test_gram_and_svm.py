@@ -4,8 +4,7 @@ from scipy.sparse import csr_array, random_array
 from sklearn.svm import SVC
 
 from gcaps.kernels.gram import gram, squares
-from gcaps.kernels.smo import solve
-from gcaps.kernels.svm import choose, class_scores, fit_svm, inner_splits, svm_path
+from gcaps.kernels.svm import choose, class_scores, fit_svm, inner_splits, solve, svm_path
 
 
 def skewed(rows: int, seed: int) -> csr_array:

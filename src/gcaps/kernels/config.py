@@ -14,10 +14,9 @@ from gcaps.kernels.base import GraphKernel, inverse_root, scaled
 from gcaps.kernels.deep import DeepGraphKernel
 from gcaps.kernels.graphlet import Graphlet
 from gcaps.kernels.multiscale import MultiscaleLaplacian
-from gcaps.kernels.optimal_assignment import WLOptimalAssignment
 from gcaps.kernels.random_walk import RandomWalk, labelled_grams
 from gcaps.kernels.shortest_path import ShortestPath
-from gcaps.kernels.weisfeiler_lehman import WeisfeilerLehman
+from gcaps.kernels.weisfeiler_lehman import WeisfeilerLehman, WLOptimalAssignment
 
 
 class KernelConfig(Section):
@@ -129,7 +128,7 @@ class DGKConfig(KernelConfig):
         """Deep graphlets, deep shortest paths, deep Weisfeiler-Lehman."""
         options: dict[str, Any] = {"dimension": self.dimension, "share": self.share, "normalize": self.normalize}
         graphlets: list[GraphKernel] = [DeepGraphKernel("graphlet", size=size, **options) for size in self.sizes]
-        subtrees: list[GraphKernel] = [DeepGraphKernel("wl", height=h, **options) for h in self.heights]
+        subtrees: list[GraphKernel] = [DeepGraphKernel("wl", n_iter=h, **options) for h in self.heights]
         return [*graphlets, DeepGraphKernel("sp", **options), *subtrees]
 
 
