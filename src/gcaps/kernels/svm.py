@@ -3,7 +3,9 @@
 The solver is LIBSVM's algorithm (Fan, Chen and Lin, 2005: second-order working set selection, shrinking and the same
 stopping criterion), compiled, on a Gram matrix in float32. LIBSVM copies the matrix and reads each entry through a
 function call, which dominates its time; here a step is two passes over rows of the matrix, and the solution for one C
-is the starting point for the next larger one.
+is the starting point for the next larger one. On Weisfeiler-Lehman Gram matrices, choosing C from seven values in five
+folds is 7 times faster than with scikit-learn's SVC on PTC (344 graphs), 3.5 times on PROTEINS (1,113) and 2.5 times on
+NCI1 (4,110), with the same predictions (``benchmarks/svm.py``).
 """
 
 from __future__ import annotations
