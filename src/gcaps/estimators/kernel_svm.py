@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -154,7 +153,7 @@ class KernelClassifier(GraphClassifier):
         """Return the chosen kernel, restricted to the support graphs, and the SVM."""
         support = np.flatnonzero(np.abs(self.svm_.coefficients).max(axis=0, initial=0.0) > 0)
         arrays, values = self._fitted_kernel().restrict(support).state()
-        svm = replace(self.svm_, coefficients=self.svm_.coefficients[:, support])
+        svm = self.svm_.restrict(support)
         return {
             **{f"kernel.{name}": array for name, array in arrays.items()},
             **{f"svm.{name}": array for name, array in svm.arrays().items()},

@@ -15,8 +15,7 @@ from gcaps.batching import BatchSource, shuffled
 from gcaps.config import CapsuleConfig, Config, FeatureConfig, RandomCapsuleConfig
 from gcaps.data.arrays import Array, Floats
 from gcaps.errors import MemoryLimitError
-from gcaps.kernels.smo import cut
-from gcaps.kernels.svm import choose, fit_svm, inner_splits
+from gcaps.kernels.svm import choose, cut, fit_svm, inner_splits
 from gcaps.models.gcaps import GCAPS
 from gcaps.models.random_capsules import RandomCapsuleSVM, class_sums
 from gcaps.models.registry import random_capsules
