@@ -97,7 +97,7 @@ class RandomWalk(GraphKernel):
         self._train_ = None
         if self.edge_labels or (self.labels and graphs.node_labels is not None):
             unused: dict[str, Any] = dict.fromkeys(("y", "x", "edge_attr", "loops"))
-            self._train_ = replace(graphs, ids=np.arange(len(graphs)), notes={}, **unused)
+            self._train_ = replace(graphs, given_ids=None, notes={}, **unused)
             self._scale_ = inverse_root(self._diagonal(graphs))
         else:
             self._walks_ = walk_sums(graphs, root, self.tol)

@@ -4,8 +4,8 @@ import torch
 
 import gcaps
 from gcaps.config import Config
-from gcaps.training import fit
-from gcaps.training.snapshot import PAGE, TENSORS, Snapshot
+from gcaps.training.checkpoint import PAGE, TENSORS, Checkpoint
+from tests.training.fitting import fit
 
 SMALL = {"hidden": 4, "layers": 2, "rank": 4, "fc": 8, "epochs": 6}
 
@@ -25,7 +25,7 @@ def interrupted(graphs, config, folder, after):
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        fit(graphs, np.arange(len(graphs)), config, 1, on_epoch=stop, snapshot=folder)
+        fit(graphs, np.arange(len(graphs)), config, 1, on_epoch=stop, checkpoint=folder)
 
 
 @pytest.mark.parametrize(
@@ -34,18 +34,18 @@ def interrupted(graphs, config, folder, after):
         {},
         {"selection": "validation"},
         {"selection": "validation", "refit": True},
-        {"averaging": 0.9, "schedule": "cosine", "members": 2},
-        {"averaging": 0.9, "selection": "validation"},
+        {"schedule": "step", "ensemble_size": 2},
+        {"with_svm": True, "ensemble_size": 1},
     ],
 )
-def test_a_stopped_training_goes_on_to_the_same_weights(graphs, tmp_path, monkeypatch, extra):
-    monkeypatch.setattr(Snapshot, "due", lambda self: True)
+def test_a_resumed_training_gives_the_same_weights(graphs, tmp_path, monkeypatch, extra):
+    monkeypatch.setattr(Checkpoint, "due", lambda self: True)
     config, folder = Config(**SMALL, **extra), tmp_path / "kept"
     whole, curves, epoch = fit(graphs, np.arange(len(graphs)), config, 1)
     interrupted(graphs, config, folder, after=4)
     seen = []
     resumed, found, at = fit(
-        graphs, np.arange(len(graphs)), config, 1, on_epoch=lambda e: seen.append(e.number), snapshot=folder
+        graphs, np.arange(len(graphs)), config, 1, on_epoch=lambda e: seen.append(e.number), checkpoint=folder
     )
     assert seen[0] == 5
     assert (found, at) == (curves, epoch)
@@ -55,8 +55,8 @@ def test_a_stopped_training_goes_on_to_the_same_weights(graphs, tmp_path, monkey
 
 
 @pytest.mark.parametrize("harm", ["other seed", "damaged page", "damaged tensors", "no tensors"])
-def test_what_is_not_this_training_is_not_taken_up(graphs, tmp_path, monkeypatch, harm):
-    monkeypatch.setattr(Snapshot, "due", lambda self: True)
+def test_a_damaged_checkpoint_or_one_of_another_training_is_ignored(graphs, tmp_path, monkeypatch, harm):
+    monkeypatch.setattr(Checkpoint, "due", lambda self: True)
     config, folder = Config(**SMALL), tmp_path / "kept"
     interrupted(graphs, config, folder, after=3)
     if harm == "damaged page":
@@ -67,5 +67,5 @@ def test_what_is_not_this_training_is_not_taken_up(graphs, tmp_path, monkeypatch
         (folder / TENSORS).unlink()
     seen = []
     seed = 2 if harm == "other seed" else 1
-    fit(graphs, np.arange(len(graphs)), config, seed, on_epoch=lambda e: seen.append(e.number), snapshot=folder)
+    fit(graphs, np.arange(len(graphs)), config, seed, on_epoch=lambda e: seen.append(e.number), checkpoint=folder)
     assert seen == [1, 2, 3, 4, 5, 6]

@@ -21,18 +21,19 @@ from gcaps.models import GCAPS
 from gcaps.nn.distributed import is_first_process
 from gcaps.testing import hostile_graphs
 from gcaps.training.loop import TrainingRun, reproducible
-from gcaps.training import together
-from gcaps.training.together import joined
+from gcaps.training import distributed
+from gcaps.training.distributed import joined
 
 settings = json.loads(sys.argv[1])
 if settings.pop("through_sockets", False):
-    together.can_share = lambda: False
+    distributed.can_share = lambda: False
 with joined("start again"):
     graphs = hostile_graphs(45, seed=6, largest=12)
-    config = Config(hidden=6, layers=2, rank=5, fc=7, batch_size=16, **settings)
+    concrete = dict(epochs=3, layers=2, reduce="mean", dropout=0.5, ensemble_size=1, with_svm=False)
+    config = Config(hidden=6, rank=5, fc=7, batch_size=16, **concrete, **settings)
     features = NodeFeatures.fit(FeatureConfig(features=("labels", "attributes")), graphs)
     with reproducible(0, 1):
-        source = BatchSource(graphs, features.encode(graphs), torch.float64)
+        source = BatchSource(graphs, features.encode(graphs), torch.float64, y=graphs.y)
         run = TrainingRun(GCAPS(source.num_features, 2, config).double(), source, np.arange(45), config, seed=3)
         losses = [run.epoch().loss for _ in range(3)]
     if is_first_process():
@@ -40,19 +41,17 @@ with joined("start again"):
         print(json.dumps({"losses": losses, "variance": first, "weights": run.optimizer.flat.tolist()}))
 """
 
-MACHINE = """
+SVM = """
 import json
-import numpy as np
-from gcaps.config import Config
 from gcaps.nn.distributed import is_first_process
 from gcaps.testing import hostile_graphs
-from gcaps.training import fit
-from gcaps.training.together import joined
+from gcaps import GraphCapsuleClassifier
+from gcaps.training.distributed import joined
 
 with joined("start again"):
     graphs = hostile_graphs(45, seed=6, largest=12)
-    config = Config(hidden=6, layers=2, rank=5, fc=7, head="both", epochs=1)
-    model = fit(graphs, np.arange(45), config, 3)[0]
+    settings = dict(hidden=6, layers=2, rank=5, fc=7, with_svm=True, epochs=1)
+    model = GraphCapsuleClassifier(**settings, random_state=3).fit(graphs).fitted_
     if is_first_process():
         support, deviations = (getattr(model.network.networks[1], name).tolist() for name in ("support", "scale"))
         print(json.dumps({"support": support, "scale": deviations, "scores": model.predict_proba(graphs).tolist()}))
@@ -79,8 +78,8 @@ def test_two_processes_give_the_losses_and_weights_of_one(tmp_path, settings):
         np.testing.assert_allclose(two[key], one[key], rtol=1e-7, atol=1e-9)
 
 
-def test_two_processes_fit_the_machine_of_one(tmp_path):
-    one, two = printed_by_one_and_by_two(tmp_path, MACHINE)
+def test_two_processes_fit_the_svm_of_one(tmp_path):
+    one, two = printed_by_one_and_by_two(tmp_path, SVM)
     assert (two["support"], two["scale"]) == (one["support"], one["scale"])
     np.testing.assert_allclose(two["scores"], one["scores"], atol=1e-4)
 
@@ -97,11 +96,11 @@ def printed_by_one_and_by_two(folder, text, *arguments):
 
 
 @pytest.mark.slow
-def test_a_killed_process_ends_the_job_and_the_snapshot_goes_on(tmp_path):
+def test_a_killed_process_ends_the_job_and_the_checkpoint_is_resumed(tmp_path):
     model = tmp_path / "model"
     command = ["--standalone", "-m", "gcaps", "train", "MUTAG", "-o", str(model), "--epochs", "3000"]
     job = torchrun(2, *command, env=environment(), cwd=tmp_path)
-    page = tmp_path / "model.snapshot" / "snapshot.json"
+    page = tmp_path / "model.checkpoint" / "checkpoint.json"
     deadline = time.monotonic() + 120
     while not page.exists() and time.monotonic() < deadline:
         time.sleep(0.2)
