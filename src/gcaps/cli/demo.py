@@ -35,7 +35,7 @@ def run(
     from gcaps.config import Config
     from gcaps.data.audit import facts
     from gcaps.data.catalog import load
-    from gcaps.data.describe import describe
+    from gcaps.data.audit import describe
     from gcaps.evaluation import compare
     from gcaps.evaluation.progress import comparison_progress
     from gcaps.report import write_comparison

@@ -1,14 +1,14 @@
-"""Names of nodes, beside those of :mod:`gcaps.data.names`, that kernels begin with."""
+"""Names of nodes, beside those of :mod:`gcaps.data.hashing`, that kernels begin with."""
 
 from __future__ import annotations
 
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names as Names
-from gcaps.data.names import join as join
-from gcaps.data.names import mix as mix
-from gcaps.data.names import neighbors_of_set as neighbors_of_set
-from gcaps.data.names import rows as rows
-from gcaps.data.names import sums as sums
+from gcaps.data.hashing import Hashes as Names
+from gcaps.data.hashing import join as join
+from gcaps.data.hashing import mix as mix
+from gcaps.data.hashing import neighbors_of_set as neighbors_of_set
+from gcaps.data.hashing import rows as rows
+from gcaps.data.hashing import sums as sums
 
 
 def node_names(graphs: GraphSet, use_labels: bool) -> Names:

@@ -148,7 +148,7 @@ def flg_states(graph, root, radius, ptr, rowptr, col, weight, U, eta, gamma):  #
 
 @njit(cache=True, nogil=True)
 def _mixed(x):  # type: ignore[no-untyped-def]
-    """The finaliser of SplitMix64, as in :func:`gcaps.data.names.mix`."""
+    """The finaliser of SplitMix64, as in :func:`gcaps.data.hashing.mix`."""
     x += np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
