@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gcaps.data.tu import read_tu
+from gcaps.data.io.tu import read_tu
 from tests.tu_files import TWO_GRAPHS, write_folder, zipped
 
 CUNEIFORM = Path(importlib.util.find_spec("grakel").submodule_search_locations[0]) / "tests" / "data" / "Cuneiform"
@@ -129,7 +129,7 @@ def test_cuneiform_has_two_label_columns_and_edge_attributes():
 
 def test_chunks_of_a_large_table_join_seamlessly(tmp_path, monkeypatch):
     expected = read_tu(CUNEIFORM)
-    monkeypatch.setattr("gcaps.data.text._STRIDE", 1000)
+    monkeypatch.setattr("gcaps.data.io.tu.STRIDE", 1000)
     assert read_tu(CUNEIFORM).fingerprint() == expected.fingerprint()
 
 

@@ -1,4 +1,4 @@
-"""PyTorch Geometric ``Data`` objects to a GraphSet and back, without loss."""
+"""Convert PyTorch Geometric ``Data`` objects to a GraphSet and back, without loss."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gcaps.data.arrays import Array, Ints, pointer
-from gcaps.data.assemble import EdgeRows, assemble
-from gcaps.data.columns import Column, place, require_finite, require_positive
+from gcaps.data.assemble import (
+    Column,
+    EdgeRows,
+    assemble,
+    checked_edge_index,
+    place,
+    require_finite,
+    require_nodes,
+    require_positive,
+)
 from gcaps.data.graphset import GraphSet
 from gcaps.data.targets import target_array
 from gcaps.errors import DataError
@@ -20,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def from_pyg(graphs: Iterable[Data], name: str = "pyg") -> GraphSet:
-    """A set of ``Data`` objects (a list, a PyG data set or a ``Batch``).
+    """Convert ``Data`` objects (a list, a PyG data set or a ``Batch``) to a set.
 
     ==============================  ==================================================
     ``x`` of floats, of integers    node attributes (type kept), node labels
@@ -28,16 +36,16 @@ def from_pyg(graphs: Iterable[Data], name: str = "pyg") -> GraphSet:
     ``edge_attr`` likewise          edge attributes, edge labels
     ``edge_label``                  edge labels
     ``edge_weight``                 weights, positive and the same in both directions
-    ``y``, one value                the graph's target
-    ``num_nodes``                   needed only where neither x nor node_label is there
+    ``y``, one value                target: number, boolean or string
+    ``num_nodes``                   needed only without x and node_label
     ==============================  ==================================================
 
-    Self-loops are kept apart, an edge given in one direction gets the other (``notes`` counts them). A graph that tells
-    its number of nodes in no way at all gets as many as its edges name, as PyG does, and ``notes["guessed_sizes"]``
-    counts it.
+    Self-loops are kept apart, and an edge given in one direction gets the other (``notes`` counts both). If nothing
+    states the number of nodes of a graph, it is the largest node of an edge plus one, as in PyG, and
+    ``notes["guessed_sizes"]`` counts the graph.
 
     Raises:
-        DataError: naming the graph as ``graphs[i]``.
+        DataError: a graph is malformed or does not match the others; the message names it ``graphs[i]``.
     """
     if hasattr(graphs, "to_data_list"):
         graphs = graphs.to_data_list()
@@ -48,7 +56,7 @@ def from_pyg(graphs: Iterable[Data], name: str = "pyg") -> GraphSet:
 
 
 class _Parts:
-    """The graphs' fields, collected graph by graph and joined once."""
+    """Fields of the graphs, collected graph by graph and concatenated once."""
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
@@ -66,11 +74,12 @@ class _Parts:
         if hasattr(data, "node_types"):
             raise DataError("has several kinds of nodes; convert it with .to_homogeneous() first", place(i))
         if not hasattr(data, "to_dict"):
-            raise DataError(f"is {_article(data)}, not a PyG Data object", place(i))
+            raise DataError(f"is an object of type {type(data).__name__}, not a PyG Data object", place(i))
         given: dict[str, Any] = data.to_dict()
         if given.get("edge_index") is None and given.get("adj_t") is not None:
-            raise DataError("has adj_t in the place of edge_index; do not apply ToSparseTensor before gcaps", place(i))
-        edge_index = _edge_index(given.get("edge_index"), i)
+            raise DataError("has adj_t instead of edge_index; do not apply ToSparseTensor before gcaps", place(i))
+        edges = given.get("edge_index")
+        edge_index = checked_edge_index(np.zeros((2, 0), dtype=np.int64) if edges is None else _array(edges), i)
         tables = {key: _table(given[key], key, i) for key in _TABLES if given.get(key) is not None}
         num_nodes = self._num_nodes(given.get("num_nodes"), tables, edge_index, i)
         self.sizes.append(num_nodes)
@@ -97,8 +106,8 @@ class _Parts:
         if stated is not None:
             counts["num_nodes"] = int(stated)
         if len(set(counts.values())) > 1:
-            said = ", ".join(f"{count} by {key}" for key, count in counts.items())
-            raise DataError(f"contradicts itself on the number of its nodes: {said}", place(i))
+            stated_by = ", ".join(f"{count} by {key}" for key, count in counts.items())
+            raise DataError(f"has contradictory numbers of nodes: {stated_by}", place(i))
         if not counts:
             if not edge_index.size:
                 raise DataError("has no nodes; set its num_nodes, or remove it", place(i))
@@ -114,15 +123,11 @@ class _Parts:
         sizes = np.array(self.sizes, dtype=np.int64)
         local = np.concatenate(self.edges, axis=1)
         graph_of = np.repeat(np.arange(len(sizes)), [edges.shape[1] for edges in self.edges])
-        outside = np.flatnonzero(((local < 0) | (local >= sizes[graph_of])).any(axis=0))
-        if len(outside):
-            g = graph_of[outside[0]]
-            u, v = local[:, outside[0]]
-            raise DataError(f"edge_index joins nodes {u} and {v}; there are nodes 0 to {sizes[g] - 1}", place(g))
+        require_nodes(local, sizes, graph_of)
         weight = self.edge_weight.joined()
         if weight is not None:
             if weight.shape[1] != 1:
-                raise DataError(f"edge_weight has {weight.shape[1]} columns where one is due", place(0))
+                raise DataError(f"edge_weight has {weight.shape[1]} columns, expected 1", place(0))
             require_positive(weight[:, 0], graph_of)
         x, edge_attr = self.x.joined(), self.edge_attr.joined()
         require_finite(x, np.repeat(np.arange(len(sizes)), sizes), "x")
@@ -143,12 +148,8 @@ class _Parts:
 _TABLES = ("x", "node_label", "edge_attr", "edge_label", "edge_weight")
 
 
-def _article(value: object) -> str:
-    return f"an object of type {type(value).__name__}"
-
-
 def _array(value: Any) -> Array:
-    """A tensor or array-like as NumPy array; NumPy has no bfloat16."""
+    """Return a tensor or array-like as a NumPy array; NumPy has no bfloat16."""
     if hasattr(value, "detach"):
         value = value.detach().cpu()
         if str(value.dtype) == "torch.bfloat16":
@@ -157,18 +158,8 @@ def _array(value: Any) -> Array:
     return np.asarray(value)
 
 
-def _edge_index(value: Any, i: int) -> Array:
-    if value is None:
-        return np.zeros((2, 0), dtype=np.int64)
-    edge_index = _array(value)
-    if edge_index.ndim != 2 or edge_index.shape[0] != 2 or (edge_index.size and edge_index.dtype.kind not in "iu"):
-        shape = list(edge_index.shape)
-        raise DataError(f"edge_index is {edge_index.dtype} {shape}; it should be integers [2, edges]", place(i))
-    return edge_index.astype(np.int64, copy=False)
-
-
 def _table(value: Any, key: str, i: int) -> Array:
-    """The field as a matrix; flags count as the integers 0 and 1."""
+    """Return a field as a matrix, booleans as the integers 0 and 1."""
     table = _array(value)
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2:
@@ -179,21 +170,21 @@ def _table(value: Any, key: str, i: int) -> Array:
 
 
 def _target(value: Any, i: int) -> Any:
-    """A graph's ``y`` as one Python value."""
+    """Return the ``y`` of a graph as one Python value."""
     if value is None or isinstance(value, str):
         return value
     y = _array(value)
     if y.size != 1:
-        raise DataError(f"y has {y.size} elements; a graph has one target", place(i))
+        raise DataError(f"y has {y.size} elements, expected one target for each graph", place(i))
     return y.reshape(-1)[0].item()
 
 
 def to_pyg(graphs: GraphSet) -> list[Data]:
-    """One ``Data`` for each graph; :func:`from_pyg` gives the same set back.
+    """Convert a set to ``Data`` objects, one for each graph; :func:`from_pyg` gives the same set back.
 
-    Fields that the set has: ``x`` (node attributes), ``node_label``, ``edge_index`` (both directions, self-loops
-    among them, sorted), ``edge_attr``, ``edge_label``, ``edge_weight``, ``y`` (a
-    tensor, or a string where the source has strings) and always ``num_nodes``.
+    Each has ``num_nodes``, ``edge_index`` (both directions, with self-loops, sorted) and those of ``x`` (node
+    attributes), ``node_label``, ``edge_attr``, ``edge_label``, ``edge_weight`` and ``y`` (a tensor or a string) that
+    the set has.
     """
     import torch
     from torch_geometric.data import Data
@@ -210,7 +201,7 @@ def to_pyg(graphs: GraphSet) -> list[Data]:
     for group, lengths in ((nodes, graphs.sizes), (edges, counts)):
         for key, array in group.items():
             if array is not None:
-                # copies: from_numpy warns of mapped arrays, and a view would drag the whole set along when it is saved
+                # copies: from_numpy warns about mapped arrays, and pickling a view would pickle the whole set
                 parts = torch.split(torch.from_numpy(np.array(array)), lengths.tolist())
                 fields[key] = [part.clone() for part in parts]
     if graphs.y is not None:
@@ -227,7 +218,7 @@ def to_pyg(graphs: GraphSet) -> list[Data]:
 
 
 def _with_loops(graphs: GraphSet) -> tuple[EdgeRows, Ints]:
-    """All arcs with the self-loops back in their places, and how many each graph has."""
+    """Return all arcs with the self-loops merged in, sorted, and the number of each graph."""
     graph_of_node = np.repeat(np.arange(len(graphs)), graphs.sizes)
     source = np.repeat(np.arange(graphs.num_nodes, dtype=np.int64), graphs.degrees)
     target = graphs.col + np.repeat(graphs.ptr[:-1], graphs.arc_counts)

@@ -3,8 +3,8 @@
 import networkx as nx
 import numpy as np
 
-from gcaps.data.colors import stable_colors
 from gcaps.data.graphset import GraphSet
+from gcaps.data.hashing import stable_colors
 from gcaps.testing import hostile_graphs
 
 

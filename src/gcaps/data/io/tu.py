@@ -1,29 +1,44 @@
-"""The TU collection's format (https://chrsmrrs.github.io/datasets), from a folder or straight from its zip."""
+"""Reader of the TU collection's format (https://chrsmrrs.github.io/datasets), from a folder or directly from a zip.
+
+Tables of numbers are parsed by NumPy 16 MiB at a time, and every line is still checked.
+"""
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
-from gcaps.data.archive import Files
 from gcaps.data.arrays import Array, Ints, pointer
 from gcaps.data.assemble import EdgeRows, assemble
 from gcaps.data.graphset import GraphSet
-from gcaps.data.text import read_table, table_strides
+from gcaps.data.io.archive import Files
 from gcaps.errors import DataError
+
+STRIDE = 1 << 24
+"""Bytes of a table that are parsed together."""
+_COMMA_TO_SPACE = bytes.maketrans(b",", b" ")
+_DTYPE = {"integer": np.int64, "number": np.float64}
+_LEGAL = {"integer": b"0123456789-+ \t\r,\n", "number": b"0123456789-+.eE \t\r,\n"}
+_FIELD = {
+    "integer": re.compile(rb"[ \t]*[-+]?\d{1,18}[ \t]*"),
+    "number": re.compile(rb"[ \t]*[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?[ \t]*"),
+}
 
 
 def read_tu(path: str | Path, *, labelled: bool = True) -> GraphSet:
-    """Read ``DS_A.txt``, ``DS_graph_indicator.txt``, ``DS_graph_labels.txt`` and what else of the format is there.
+    """Read ``NAME_A.txt``, ``NAME_graph_indicator.txt``, ``NAME_graph_labels.txt`` and the optional tables.
 
     Args:
-        path: a folder or a zip that holds the files.
-        labelled: graph labels must be there and name at least two classes.
+        path: folder or zip with the files.
+        labelled: require graph labels of at least two classes.
 
     Raises:
-        DataError: naming file, line and remedy, for whatever the format does not allow.
+        DataError: the files break the format; the message names file, line and remedy.
     """
     files = Files(path)
     try:
@@ -33,7 +48,12 @@ def read_tu(path: str | Path, *, labelled: bool = True) -> GraphSet:
 
 
 class TUReader:
-    """One data set's files, and what the format demands of them."""
+    """Files of one data set, and the checks that the format demands.
+
+    Args:
+        files: the files.
+        labelled: require graph labels of at least two classes.
+    """
 
     def __init__(self, files: Files, labelled: bool) -> None:
         self.files, self.labelled = files, labelled
@@ -44,7 +64,7 @@ class TUReader:
         self.name = found[0]
 
     def table(self, part: str, kind: str = "integer", columns: int | None = 1) -> Array | None:
-        """The table ``NAME_part.txt``, or None where the set has none."""
+        """Return the table ``NAME_part.txt`` [rows, columns], or None if there is no such file."""
         name = f"{self.name}_{part}.txt"
         if name not in self.files.names:
             return None
@@ -52,11 +72,11 @@ class TUReader:
             return read_table(stream, self.place(part), kind, columns)
 
     def place(self, part: str) -> str:
-        """How errors call the file ``NAME_part.txt``."""
+        """Return the path of ``NAME_part.txt`` for error messages."""
         return self.files.place(f"{self.name}_{part}.txt")
 
     def read(self) -> GraphSet:
-        """The whole set, in memory."""
+        """Read the whole set into memory."""
         labels = self.graph_labels()
         graph_of = self.graph_of_node(None if labels is None else len(labels))
         num_graphs = int(graph_of.max()) + 1
@@ -83,7 +103,7 @@ class TUReader:
         )
 
     def graph_labels(self) -> Ints | None:
-        """[G] the labels as the source writes them."""
+        """[G] labels as in the file; None if there are none."""
         labels = self.table("graph_labels")
         if not self.labelled:
             return None if labels is None else labels[:, 0].astype(np.int64)
@@ -97,7 +117,7 @@ class TUReader:
         return labels[:, 0].astype(np.int64)
 
     def graph_of_node(self, num_graphs: int | None) -> Array:
-        """[N] the graph of each node, counted from 0; every graph has at least one."""
+        """[N] graph of each node, numbered from 0; every graph has at least one node."""
         table = self.table("graph_indicator")
         if table is None:
             raise DataError("is missing", self.place("graph_indicator"))
@@ -109,27 +129,27 @@ class TUReader:
         return graph_of
 
     def require_graphs(self, graph_of: Array, num_graphs: int, first: int = 0) -> None:
-        """DataError at the first line that names a graph that is not there; ``first`` lines came before."""
+        """Raise a DataError at the first line with an unknown graph; ``first`` lines came before these."""
         outside = np.flatnonzero((graph_of < 0) | (graph_of >= num_graphs))
         if len(outside):
             problem = f"names graph {graph_of[outside[0]] + 1}; there are graphs 1 to {num_graphs}"
             raise DataError(problem, self.place("graph_indicator"), first + int(outside[0]) + 1)
 
     def require_enough_nodes(self, num_graphs: int, num_nodes: int) -> None:
-        """DataError where there are more graphs than nodes."""
+        """Raise a DataError if there are more graphs than nodes."""
         if num_graphs > num_nodes:
             counted = f"{num_graphs} graphs, but {self.place('graph_indicator')} has only {num_nodes} nodes"
-            raise DataError(f"{counted}: at least one graph would have none", self.place("graph_labels"))
+            raise DataError(f"{counted}: at least one graph would be empty", self.place("graph_labels"))
 
     def require_no_empty_graph(self, sizes: Array) -> None:
-        """DataError where a graph has no nodes."""
+        """Raise a DataError if a graph has no nodes."""
         empty = np.flatnonzero(sizes == 0)
         if len(empty):
             problem = f"graph {empty[0] + 1} has no nodes in {self.place('graph_indicator')}; remove the graph"
             raise DataError(problem, self.place("graph_labels"), int(empty[0]) + 1)
 
     def edges(self, graph_of: Array) -> EdgeRows:
-        """All rows, nodes counted from 0."""
+        """Read all edges, nodes numbered from 0."""
         table = np.concatenate([np.zeros((0, 2), dtype=np.int32), *self.edge_strides()])
         self.require_nodes(table, len(graph_of))
         table -= 1
@@ -142,7 +162,7 @@ class TUReader:
         return EdgeRows(source, target, None if labels is None else labels.astype(np.int64), attributes)
 
     def edge_strides(self) -> Iterator[Array]:
-        """The rows of ``NAME_A.txt`` as they stand there; a set without any edge is a set."""
+        """Yield the rows of ``NAME_A.txt``, nodes numbered from 1; the file may be empty."""
         with self.files.open(f"{self.name}_A.txt") as stream:
             try:
                 yield from table_strides(stream, self.place("A"), "integer", 2)
@@ -151,7 +171,7 @@ class TUReader:
                     raise
 
     def require_nodes(self, table: Array, num_nodes: int, first: int = 0) -> None:
-        """DataError where a row [R, 2], nodes counted from 1, names a node that is not there."""
+        """Raise a DataError if a row of ``table`` [R, 2], nodes numbered from 1, has an unknown node."""
         for column in (0, 1):
             ends = table[:, column]
             if len(ends) and (ends.min() < 1 or ends.max() > num_nodes):
@@ -160,7 +180,7 @@ class TUReader:
                 raise DataError(problem, self.place("A"), first + line + 1)
 
     def require_one_graph(self, table: Array, of_source: Array, of_target: Array, first: int = 0) -> None:
-        """DataError where a row [R, 2], nodes counted from 0, joins nodes of two graphs."""
+        """Raise a DataError if a row of ``table`` [R, 2], nodes numbered from 0, joins two graphs."""
         across = np.flatnonzero(of_source != of_target)
         if len(across):
             row = across[0]
@@ -171,7 +191,90 @@ class TUReader:
             raise DataError(problem, self.place("A"), first + int(row) + 1)
 
     def require_rows(self, part: str, count: int | None, rows: int, other: str) -> None:
-        """DataError where the table is there and has not as many rows as another."""
+        """Raise a DataError if the table ``part`` exists and has not ``rows`` rows, as ``other`` has."""
         if count is not None and count != rows:
             problem = f"has {count} rows, but {self.place(other)} has {rows}; the two must agree"
             raise DataError(problem, self.place(part))
+
+
+def read_table(stream: IO[bytes], file: str, kind: str, columns: int | None = None) -> Array:
+    """Read a comma-separated table as an array [rows, columns].
+
+    Args:
+        stream: the text, read once and piece by piece.
+        file: its path for error messages.
+        kind: ``"integer"`` (int64, or int32 if all values fit) or ``"number"`` (float64).
+        columns: required number of columns; by default that of the first row.
+
+    Raises:
+        DataError: at the first line that does not hold ``columns`` finite numbers of that kind.
+    """
+    return np.concatenate(list(table_strides(stream, file, kind, columns)))
+
+
+def table_strides(stream: IO[bytes], file: str, kind: str, columns: int | None = None) -> Iterator[Array]:
+    """Yield the rows of :func:`read_table` in consecutive arrays of some hundred thousand rows; at least one array."""
+    rows = 0
+    while chunk := stream.read(STRIDE):
+        chunk += stream.readline()
+        if not chunk.endswith(b"\n"):
+            chunk += b"\n"
+        if not chunk.strip():
+            continue
+        if columns is None:
+            columns = chunk[: chunk.index(b"\n")].count(b",") + 1
+        table = _parse(chunk.rstrip() + b"\n", kind, columns)
+        if table is None:
+            raise _first_error(chunk, file, rows, kind, columns)
+        rows += len(table)
+        yield table
+    if not rows:
+        raise DataError("is empty", file)
+
+
+def _parse(chunk: bytes, kind: str, columns: int) -> Array | None:
+    """Return the numbers of a chunk of lines, or None if one of them is malformed.
+
+    Every line has columns−1 commas and no empty field, so there are at least as many numbers as fields; if there are
+    exactly as many, each field is one number.
+    """
+    if chunk.translate(None, _LEGAL[kind]):
+        return None
+    bare = chunk.translate(None, b" \t\r")
+    if bare.startswith((b",", b"\n")) or any(pair in bare for pair in (b",,", b",\n", b"\n,", b"\n\n")):
+        return None
+    separators = bare.translate(None, b"0123456789-+.eE")
+    line = b"," * (columns - 1) + b"\n"
+    if separators != line * (len(separators) // columns):
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)  # raised where NumPy stops before the end
+        try:
+            numbers = np.fromstring(chunk.translate(_COMMA_TO_SPACE), dtype=_DTYPE[kind], sep=" ")
+        except (ValueError, DeprecationWarning):
+            return None
+    if len(numbers) != len(separators) or not np.isfinite(numbers).all():
+        return None
+    if kind == "integer":
+        low, high = numbers.min(), numbers.max()  # not np.abs, which is negative for the smallest int64
+        if low <= -(10**18) or high >= 10**18:
+            return None
+        if low >= -(2**31) and high < 2**31:
+            numbers = numbers.astype(np.int32)
+    return numbers.reshape(-1, columns)
+
+
+def _first_error(chunk: bytes, file: str, rows: int, kind: str, columns: int) -> DataError:
+    """Return the error for the first malformed line of a chunk; ``rows`` lines came before it."""
+    for number, line in enumerate(chunk.rstrip().split(b"\n"), start=rows + 1):
+        entries = line.rstrip(b"\r").split(b",")
+        if not line.strip():
+            return DataError("is a blank line between rows; delete it", file, number)
+        for entry in entries:
+            if not _FIELD[kind].fullmatch(entry) or not np.isfinite(float(entry)):
+                shown = entry.decode("utf-8", "replace").strip()[:40]
+                wanted = "an integer" if kind == "integer" else "a finite number"
+                return DataError(f"{shown!r} is not {wanted}", file, number)
+        if len(entries) != columns:
+            return DataError(f"has {len(entries)} columns, expected {columns}", file, number)
+    return DataError("is not a table of numbers", file, rows + 1)

@@ -2,18 +2,18 @@ import numpy as np
 import pytest
 
 from gcaps.data.catalog import find
-from gcaps.data.tu import read_tu
-from gcaps.data.tu_stream import convert_tu
+from gcaps.data.io.tu import read_tu
+from gcaps.data.io.tu_stream import convert_tu
 from tests.data.folders import contents
-from tests.data.test_tu import CUNEIFORM
+from tests.data.io.test_tu import CUNEIFORM
 from tests.tu_files import TWO_GRAPHS, write_folder, zipped
 
 
 @pytest.fixture(params=[(1 << 20, 1 << 24), (200, 300), (1, 40)], ids=["at once", "in blocks", "graph by graph"])
 def _pieces(request, monkeypatch):
     block, stride = request.param
-    monkeypatch.setattr("gcaps.data.tu_stream.BLOCK", block)
-    monkeypatch.setattr("gcaps.data.text._STRIDE", stride)
+    monkeypatch.setattr("gcaps.data.io.tu_stream.BLOCK", block)
+    monkeypatch.setattr("gcaps.data.io.tu.STRIDE", stride)
 
 
 def assert_same_bytes(source, tmp_path, **options):
@@ -56,8 +56,8 @@ def test_every_peculiarity_is_settled_as_in_memory(tmp_path, changes):
 
 
 def test_edges_in_random_order_are_sorted_on_disk(tmp_path, monkeypatch):
-    monkeypatch.setattr("gcaps.data.tu_stream.BLOCK", 3000)
-    monkeypatch.setattr("gcaps.data.text._STRIDE", 20_000)
+    monkeypatch.setattr("gcaps.data.io.tu_stream.BLOCK", 3000)
+    monkeypatch.setattr("gcaps.data.io.tu.STRIDE", 20_000)
     names = ("A", "edge_labels", "edge_attributes")
     tables = {name: (CUNEIFORM / f"Cuneiform_{name}.txt").read_text().splitlines() for name in names[::2]}
     order = np.random.default_rng(0).permutation(len(tables["A"]))
@@ -75,7 +75,7 @@ def test_unlabelled_sets_are_converted_when_asked_for(tmp_path, labels):
 
 
 def test_zip_is_converted_without_unpacking_and_progress_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr("gcaps.data.tu_stream.BLOCK", 1)
+    monkeypatch.setattr("gcaps.data.io.tu_stream.BLOCK", 1)
     archive = zipped(write_folder(tmp_path / "DS", **TWO_GRAPHS), tmp_path / "DS.zip")
     told = []
     convert_tu(archive, tmp_path / "DS.gset", progress=lambda done, total: told.append((done, total)))

@@ -1,4 +1,4 @@
-"""Graphs that come as Python objects: our own Graph, PyTorch Geometric's Data, NetworkX graphs."""
+"""Convert Python objects to a GraphSet: our own Graph, PyTorch Geometric's Data, NetworkX graphs."""
 
 from __future__ import annotations
 
@@ -7,25 +7,33 @@ from typing import Any
 
 import numpy as np
 
-from gcaps.data.arrays import Array, pointer
-from gcaps.data.assemble import EdgeRows, assemble
-from gcaps.data.columns import Column, place, require_finite, require_positive
+from gcaps.data.arrays import Array, Ints, pointer
+from gcaps.data.assemble import (
+    Column,
+    EdgeRows,
+    assemble,
+    checked_edge_index,
+    place,
+    require_finite,
+    require_nodes,
+    require_positive,
+)
 from gcaps.data.graphset import Graph, GraphSet
-from gcaps.data.networkx import from_networkx
-from gcaps.data.pyg import from_pyg
+from gcaps.data.io.networkx import from_networkx
+from gcaps.data.io.pyg import from_pyg
 from gcaps.data.targets import target_array
 from gcaps.errors import DataError
 
 
 def kind_of(graph: Any) -> str:
-    """``"graph"``, ``"networkx"`` or ``"pyg"``."""
+    """Return ``"graph"``, ``"networkx"`` or ``"pyg"``."""
     if isinstance(graph, Graph):
         return "graph"
     return "networkx" if hasattr(graph, "is_multigraph") else "pyg"
 
 
 def from_objects(graphs: Sequence[Any], name: str) -> GraphSet:
-    """A set of objects of one kind, told by the first of them."""
+    """Convert objects of one kind, which is that of the first."""
     kind = kind_of(graphs[0]) if graphs else "pyg"
     if kind == "graph":
         return from_graphs(graphs, name)
@@ -33,7 +41,7 @@ def from_objects(graphs: Sequence[Any], name: str) -> GraphSet:
 
 
 def numbers_in(graph: Any) -> int:
-    """About how many numbers an object holds: what its memory goes by."""
+    """Approximate number of numbers in an object, a measure of its memory."""
     kind = kind_of(graph)
     if kind == "networkx":
         return int(graph.number_of_nodes() + graph.number_of_edges())
@@ -42,25 +50,21 @@ def numbers_in(graph: Any) -> int:
 
 
 def from_graphs(graphs: Sequence[Graph], name: str = "graphs") -> GraphSet:
-    """A set of :class:`Graph` objects, as iterating over a set gives them or as one makes them by hand.
+    """Convert :class:`Graph` objects, from iterating over a set or made by hand.
 
-    Their edges may come in any order, twice or in one direction, as in any source. Weights that only some graphs have
-    are one in the others.
+    Edges may be in any order, repeated or in one direction only. If only some graphs have weights, those of the others
+    are 1.
 
     Raises:
-        DataError: naming the graph as ``graphs[i]``.
+        DataError: a graph is malformed or does not match the others; the message names it ``graphs[i]``.
     """
     if not graphs:
         raise DataError(f"{name}: there are no graphs")
-    ends = [_with_loops(np.asarray(graph.edge_index), graph, i) for i, graph in enumerate(graphs)]
+    ends = [_with_loops(graph, i) for i, graph in enumerate(graphs)]
     sizes = np.array([graph.num_nodes for graph in graphs], dtype=np.int64)
     graph_of = np.repeat(np.arange(len(graphs)), [e.shape[1] for e in ends])
     local = np.concatenate(ends, axis=1)
-    outside = np.flatnonzero(((local < 0) | (local >= sizes[graph_of])).any(axis=0))
-    if len(outside):
-        g = graph_of[outside[0]]
-        u, v = local[:, outside[0]]
-        raise DataError(f"edge_index joins nodes {u} and {v}; there are nodes 0 to {sizes[g] - 1}", place(g))
+    require_nodes(local, sizes, graph_of)
     columns = {
         "node_labels": Column("node labels", int),
         "x": Column("node attributes", float),
@@ -89,19 +93,16 @@ def from_graphs(graphs: Sequence[Graph], name: str = "graphs") -> GraphSet:
     )
 
 
-def _with_loops(edge_index: Array, graph: Graph, i: int) -> Array:
+def _with_loops(graph: Graph, i: int) -> Ints:
     """[2, arcs + loops]"""
     if graph.num_nodes < 1:
         raise DataError("has no nodes; remove it", place(i))
-    if edge_index.ndim != 2 or len(edge_index) != 2 or (edge_index.size and edge_index.dtype.kind not in "iu"):
-        shape = list(edge_index.shape)
-        raise DataError(f"edge_index is {edge_index.dtype} {shape}; it should be integers [2, edges]", place(i))
-    edge_index = edge_index.astype(np.int64)
+    edge_index = checked_edge_index(np.asarray(graph.edge_index), i)
     return edge_index if graph.loops is None else np.concatenate([edge_index, [graph.loops.node] * 2], axis=1)
 
 
 def _joined(graph: Graph, key: str) -> Array | None:
-    """The graph's own table, that of its self-loops below where the rows are edges."""
+    """Field of a graph; for edges, the rows of its self-loops come last."""
     own: Array | None = getattr(graph, key)
     if own is None or graph.loops is None or key in ("node_labels", "x"):
         return own
@@ -120,5 +121,5 @@ def _weights(graphs: Sequence[Graph], ends: list[Array]) -> Array | None:
         loops = () if graph.loops is None or graph.loops.weight is None else (graph.loops.weight,)
         parts.append(np.concatenate([graph.edge_weight, *loops]))
         if len(parts[-1]) != both.shape[1]:
-            raise DataError(f"edge weights: {len(parts[-1])} rows where {both.shape[1]} are due", place(i))
+            raise DataError(f"edge weights: {len(parts[-1])} rows, expected {both.shape[1]}", place(i))
     return np.concatenate(parts)

@@ -7,7 +7,7 @@ import pytest
 import gcaps
 from gcaps.cli.app import main
 from gcaps.data import Columns, GraphSet, read_smiles, write_graphs
-from gcaps.data.molecules import molecule_chunks
+from gcaps.data.io.smiles import molecule_chunks
 from gcaps.errors import DataError
 
 TABLE = """name,SMILES,Class
@@ -132,7 +132,7 @@ FAULTS = {
     "not a number": (TABLE + "x,CC,nan\n", 9, "the label 'nan' is not an integer"),
     "words after numbers": ("smiles,y\nC,0.5\nCC,toxic\n", 3, "the label 'toxic' is not a finite number"),
     "not finite": ("smiles,y\nC,nan\nCC,1\n", 2, "the label 'nan' is not a finite number"),
-    "short row": (TABLE + "x,CC\n", 9, "has 2 columns where 3 are due"),
+    "short row": (TABLE + "x,CC\n", 9, "has 2 columns, expected 3"),
     "after a value of two lines": (TABLE + '"x\ny",CC,1\nz,?,0\n', 11, "'?' is not a SMILES"),
     "no such columns": ("a,b,c\n1,2,3\n", 1, "has no column called smiles; name one (--smiles NAME) of a, b, c"),
     "no label column": ("smiles,b,c\nC,2,3\n", 1, "name one (--label NAME) of smiles, b, c"),

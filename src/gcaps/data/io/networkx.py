@@ -1,6 +1,6 @@
-"""NetworkX graphs to a GraphSet and back.
+"""Convert NetworkX graphs to a GraphSet and back.
 
-NetworkX keeps every node and edge in a dictionary of its own, so here, and only here, values are gathered one by one.
+NetworkX keeps a dictionary for each node and edge, so values are gathered one by one, here and nowhere else.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gcaps.data.arrays import Array, Ints, pointer
-from gcaps.data.assemble import EdgeRows, assemble
-from gcaps.data.columns import Column, place, require_finite, require_positive
+from gcaps.data.assemble import Column, EdgeRows, assemble, place, require_finite, require_positive
 from gcaps.data.graphset import GraphSet
 from gcaps.data.targets import target_array
 from gcaps.errors import DataError
@@ -22,14 +21,18 @@ if TYPE_CHECKING:
 
 
 def from_networkx(graphs: Iterable[nx.Graph], y: Sequence[Any] | None = None, name: str = "nx") -> GraphSet:
-    """A set of undirected NetworkX graphs; nodes are numbered in the order in which a graph lists them.
+    """Convert undirected NetworkX graphs to a set; nodes are numbered in the order in which a graph lists them.
 
     Node attributes: ``"label"`` (an integer or several), ``"attributes"`` (numbers). Edge attributes: the same two and
-    ``"weight"`` (positive). Within a set all nodes have such a field or none, and so have all edges. A graph's class
-    comes from ``y``, else from ``graph.graph["label"]``.
+    ``"weight"`` (positive). All nodes of a set have such a field or none, and so do all edges.
+
+    Args:
+        graphs: the graphs.
+        y: targets; by default ``graph.graph["label"]`` of each graph.
+        name: of the set.
 
     Raises:
-        DataError: naming the graph as ``graphs[i]``.
+        DataError: a graph is malformed or does not match the others; the message names it ``graphs[i]``.
     """
     graphs = list(graphs)
     if not graphs:
@@ -64,7 +67,7 @@ def from_networkx(graphs: Iterable[nx.Graph], y: Sequence[Any] | None = None, na
     ptr = pointer(np.array(sizes))
     u, v = np.concatenate(ends, axis=1) + ptr[graph_of_edge]
     once = EdgeRows(u, v, edge_labels.joined(), described, None if weight is None else weight[:, 0])
-    # both directions, so that notes do not call every edge one-way; a self-loop has only one
+    # both directions, so that notes do not count every edge as one-way; a self-loop has only one
     rows = once.take(np.concatenate([np.arange(len(u)), np.flatnonzero(u != v)]))
     rows.source, rows.target = np.concatenate([u, v[u != v]]), np.concatenate([v, u[u != v]])
     return assemble(
@@ -78,13 +81,13 @@ def from_networkx(graphs: Iterable[nx.Graph], y: Sequence[Any] | None = None, na
 
 
 def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
-    """One ``networkx.Graph`` for each graph, nodes 0, 1, …; :func:`from_networkx` gives the same set back.
+    """Convert a set to ``networkx.Graph`` objects with nodes 0, 1, …; :func:`from_networkx` gives the same set back.
 
     Fields are named as in :func:`from_networkx`.
 
     Raises:
-        DataError: an edge has other labels or attributes in one direction than in the other, which an undirected
-            NetworkX graph cannot hold.
+        DataError: the labels or attributes of an edge differ by direction, which an undirected NetworkX graph cannot
+            represent.
     """
     import networkx as nx
 
@@ -118,7 +121,7 @@ def _require_plain(graph: Any, i: int) -> None:
     if not hasattr(graph, "is_directed"):
         raise DataError(f"is an object of type {type(graph).__name__}, not a NetworkX graph", place(i))
     if graph.is_directed():
-        raise DataError("is directed; gcaps' graphs are undirected: graph.to_undirected() first", place(i))
+        raise DataError("is directed; graphs must be undirected: graph.to_undirected() first", place(i))
     if graph.is_multigraph():
         raise DataError("is a multigraph; merge its parallel edges first: networkx.Graph(graph)", place(i))
     if not len(graph):
@@ -126,7 +129,7 @@ def _require_plain(graph: Any, i: int) -> None:
 
 
 def _gathered(dictionaries: list[dict[str, Any]], owner: str, key: str, i: int) -> Array | None:
-    """[rows, columns] the values under ``key``, or None where no dictionary has it."""
+    """[rows, columns] values under ``key``; None if no dictionary has it."""
     values = [entry[key] for entry in dictionaries if entry.get(key) is not None]
     if not values:
         return None
@@ -152,9 +155,9 @@ def _gathered(dictionaries: list[dict[str, Any]], owner: str, key: str, i: int) 
 
 
 def _scalars(table: Array | None, unwrap: bool, which: Ints | None = None) -> list[Any] | None:
-    """Rows as tuples, or where ``unwrap`` and there is one column as single values.
+    """Return rows as tuples, or as single values if ``unwrap`` and there is one column.
 
-    Values become Python's own, except floats narrower than Python's: those stay NumPy's, or their type would be lost.
+    Values become Python numbers, except floats narrower than float64, which stay NumPy's to keep their type.
     """
     if table is None:
         return None
@@ -166,7 +169,7 @@ def _scalars(table: Array | None, unwrap: bool, which: Ints | None = None) -> li
 
 
 def _dictionaries(fields: dict[str, list[Any] | None], rows: int) -> list[dict[str, Any]]:
-    """One dictionary a row, with the fields that are there."""
+    """Return one dictionary for each row, with the fields that are not None."""
     there = {key: values for key, values in fields.items() if values is not None}
     return [dict(zip(there, row, strict=True)) for row in zip(*there.values(), strict=True)] if there else [{}] * rows
 
@@ -175,5 +178,5 @@ def _require_symmetric(edge_index: Ints, values: Iterable[Array | None], i: int)
     reverse = np.lexsort(edge_index)
     for table in values:
         if table is not None and (table[reverse] != table).any():
-            problem = "has edges whose labels or attributes differ by direction, which NetworkX cannot hold; use to_pyg"
+            problem = "has edge labels or attributes that differ by direction; NetworkX cannot hold them, use to_pyg"
             raise DataError(problem, place(i))

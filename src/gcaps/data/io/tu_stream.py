@@ -1,4 +1,4 @@
-"""A TU data set larger than memory: read in strides, assembled in blocks of graphs, written block by block."""
+"""Convert a TU data set that is larger than memory: read in strides, assembled and written in blocks of graphs."""
 
 from __future__ import annotations
 
@@ -9,38 +9,36 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gcaps.data.archive import Files
 from gcaps.data.arrays import Array, Ints, pointer, strides
 from gcaps.data.assemble import EdgeRows, assemble
-from gcaps.data.spill import RowReader, Spill
-from gcaps.data.text import table_strides
-from gcaps.data.tu import TUReader
+from gcaps.data.io.archive import Files
+from gcaps.data.io.tu import TUReader, table_strides
 from gcaps.data.writer import GraphSetWriter
 from gcaps.errors import DataError
 
 BLOCK = 1 << 20
-"""Nodes, and rows of edges, that are assembled together; a graph is never divided."""
+"""Nodes, and edge rows, that are assembled together; a graph is never split."""
 Progress: TypeAlias = Callable[[int, int], None]
-"""Takes how much is done, and of how much."""
+"""Called with the amount done and the total."""
 Block: TypeAlias = tuple[int, int, EdgeRows]
-"""Graphs [first, last) and all their edges, nodes counted over the whole set."""
+"""Graphs [first, last) and all their edges, nodes numbered over the whole set."""
 
 
 def convert_tu(path: str | Path, out: str | Path, *, labelled: bool = True, progress: Progress | None = None) -> None:
-    """Write the set that :func:`gcaps.data.read_tu` would read to the folder ``out``, byte for byte what it would save.
+    """Write the set that :func:`gcaps.data.read_tu` would return to the folder ``out``; the files are the same.
 
-    Memory holds what there is of each graph as a whole (its size, its label) and one block of graphs, or the largest
-    graph. Where the edges are listed graph by graph, as in all sets of the collection, one pass over them is enough;
-    else they are first sorted into files, a file a block.
+    Memory holds the size and label of every graph and one block of graphs, or the largest graph. If the edges are
+    listed graph by graph, as in all sets of the collection, one pass over them suffices; otherwise they are first
+    sorted into one file a block.
 
     Args:
-        path: a folder or a zip that holds the files.
-        out: the folder to write.
-        labelled: graph labels must be there and name at least two classes.
-        progress: told after each block how many graphs are done, and of how many.
+        path: folder or zip with the files.
+        out: folder to write.
+        labelled: require graph labels of at least two classes.
+        progress: called after each block with the number of graphs done and the total.
 
     Raises:
-        DataError: as read_tu.
+        DataError: as for :func:`gcaps.data.read_tu`.
     """
     files = Files(path)
     try:
@@ -53,18 +51,19 @@ def convert_tu(path: str | Path, out: str | Path, *, labelled: bool = True, prog
         files.close()
 
 
-class _OutOfOrder(Exception):  # noqa: N818 - a turn of events, not an error
-    """An edge belongs to a graph that was taken for complete."""
+class _OutOfOrder(Exception):  # noqa: N818 - control flow, not an error
+    """An edge belongs to a graph whose block has been written already."""
 
 
 class _StreamReader(TUReader):
-    """One conversion."""
+    """Reads one data set in blocks."""
 
     def __init__(self, files: Files, labelled: bool, progress: Progress | None) -> None:
         super().__init__(files, labelled)
         self.progress = progress
 
     def write(self, out: str | Path, blocks: Callable[[Path], Iterator[Block]]) -> None:
+        """Write the set to the folder ``out``."""
         labels = self.graph_labels()
         with GraphSetWriter(out, self.name) as writer:
             self.lay_out(None if labels is None else len(labels), writer.scratch)
@@ -79,8 +78,8 @@ class _StreamReader(TUReader):
                     ptr,
                     rows,
                     y=None if labels is None else labels[first:last],
-                    node_labels=None if node_labels is None else self.due(node_labels, count).astype(np.int64),
-                    x=None if node_attributes is None else self.due(node_attributes, count),
+                    node_labels=None if node_labels is None else self.next_rows(node_labels, count).astype(np.int64),
+                    x=None if node_attributes is None else self.next_rows(node_attributes, count),
                 )
                 writer.extend(chunk)
                 if self.progress is not None:
@@ -89,26 +88,26 @@ class _StreamReader(TUReader):
                 if table is not None:
                     self.require_rows(table.name, table.count_all(), int(self.ptr[-1]), "graph_indicator")
 
-    def due(self, table: RowReader, count: int) -> Array:
-        """The next rows of a table of nodes."""
+    def next_rows(self, table: _RowReader, count: int) -> Array:
+        """Return the next ``count`` rows of a node table."""
         rows = table.take(count)
         if len(rows) < count:
             self.require_rows(table.name, table.count_all(), int(self.ptr[-1]), "graph_indicator")
         return rows
 
     def strides_of(self, part: str, kind: str = "integer", columns: int | None = 1) -> Iterator[Array]:
-        """The rows of ``NAME_part.txt``, some at a time."""
+        """Yield the rows of ``NAME_part.txt``, some at a time."""
         with self.files.open(f"{self.name}_{part}.txt") as stream:
             yield from table_strides(stream, self.place(part), kind, columns)
 
-    def rows_of(self, part: str, kind: str) -> RowReader | None:
-        """The rows of a table of as many columns as its first row has, where there is one."""
+    def rows_of(self, part: str, kind: str) -> _RowReader | None:
+        """Return a reader of the table ``NAME_part.txt``, or None if there is no such file."""
         if f"{self.name}_{part}.txt" not in self.files.names:
             return None
-        return RowReader(part, self.strides_of(part, kind, None))
+        return _RowReader(part, self.strides_of(part, kind, None))
 
     def lay_out(self, num_graphs: int | None, scratch: Path) -> None:
-        """Where each graph's nodes go, ``ptr``, and where nodes are listed out of order each node, ``rank``."""
+        """Compute ``ptr`` and, if nodes are not listed graph by graph, the position ``rank`` of each node."""
         if f"{self.name}_graph_indicator.txt" not in self.files.names:
             raise DataError("is missing", self.place("graph_indicator"))
         total = num_graphs
@@ -116,7 +115,7 @@ class _StreamReader(TUReader):
             facts = [(int(part.min()), int(part.max()), len(part)) for part in self.strides_of("graph_indicator")]
             total = max(largest for _, largest, _ in facts)
             if min(smallest for smallest, _, _ in facts) < 1:
-                deque(self.graph_strides(total), maxlen=0)  # finds the line
+                deque(self.graph_strides(total), maxlen=0)  # raises at the line
             self.require_enough_nodes(total, sum(count for _, _, count in facts))
         sizes = np.zeros(total, dtype=np.int64)
         latest, in_order = 0, True
@@ -130,7 +129,7 @@ class _StreamReader(TUReader):
         self.rank = None if in_order else self.ranked(scratch)
 
     def graph_strides(self, num_graphs: int) -> Iterator[Array]:
-        """The graph of each node, counted from 0, some at a time."""
+        """Yield the graph of each node, numbered from 0, some at a time."""
         lines = 0
         for part in self.strides_of("graph_indicator"):
             self.require_graphs(part[:, 0] - 1, num_graphs, lines)
@@ -138,7 +137,7 @@ class _StreamReader(TUReader):
             yield part[:, 0] - 1
 
     def ranked(self, scratch: Path) -> Array:
-        """[N] where each node goes when nodes are sorted by graph, each graph's in the order of the file; on disk."""
+        """[N] position of each node when nodes are sorted stably by graph; memory-mapped."""
         rank = np.lib.format.open_memmap(scratch / "rank.npy", mode="w+", dtype=np.int64, shape=(int(self.ptr[-1]),))
         free = self.ptr[:-1].copy()
         line = 0
@@ -150,8 +149,8 @@ class _StreamReader(TUReader):
             line += len(graph_of)
         return np.asarray(rank)
 
-    def node_rows(self, part: str, kind: str, scratch: Path) -> RowReader | None:
-        """The rows of a table of nodes, sorted by graph."""
+    def node_rows(self, part: str, kind: str, scratch: Path) -> _RowReader | None:
+        """Return a reader of a node table whose rows are sorted by graph."""
         table = self.rows_of(part, kind)
         if table is None or self.rank is None:
             return table
@@ -170,10 +169,10 @@ class _StreamReader(TUReader):
             line += len(rows)
         self.require_rows(part, line, num_nodes, "graph_indicator")
         assert moved is not None
-        return RowReader(part, (moved[first : first + BLOCK] for first in range(0, num_nodes, BLOCK)))
+        return _RowReader(part, (moved[first : first + BLOCK] for first in range(0, num_nodes, BLOCK)))
 
     def edge_rows(self) -> Iterator[tuple[Ints, EdgeRows]]:
-        """Some rows at a time: the graph of each, and the rows, nodes counted from 0 and sorted by graph."""
+        """Yield edges some at a time: the graph of each, and the rows, with nodes numbered from 0 by graph."""
         tables = {
             "labels": self.rows_of("edge_labels", "integer"),
             "attributes": self.rows_of("edge_attributes", "number"),
@@ -188,7 +187,7 @@ class _StreamReader(TUReader):
             self.require_one_graph(table, graph_of, of_target, lines)
             lines += len(table)
             beside = {key: rows.take(len(table)) for key, rows in there.items()}
-            # where a table is too short, what is left of the edges is only counted for the message
+            # if a table is too short, the remaining edges are only counted for the message
             if all(len(values) == len(table) for values in beside.values()):
                 if "labels" in beside:
                     beside["labels"] = beside["labels"].astype(np.int64)
@@ -197,7 +196,7 @@ class _StreamReader(TUReader):
             self.require_rows(rows.name, rows.count_all(), lines, "A")
 
     def blocks_in_order(self, scratch: Path) -> Iterator[Block]:
-        """Blocks as the rows come; _OutOfOrder when they turn out not to be listed graph by graph."""
+        """Yield blocks in one pass; raise _OutOfOrder if the edges are not listed graph by graph."""
         num_graphs = len(self.ptr) - 1
         done, current = 0, 0
         held: list[tuple[Ints, EdgeRows]] = []
@@ -215,26 +214,102 @@ class _StreamReader(TUReader):
         yield from self.divided(done, num_graphs, *(_joined(held) if held else (none, EdgeRows(none, none))))
 
     def divided(self, first: int, last: int, graph_of: Ints, rows: EdgeRows) -> Iterator[Block]:
-        """The graphs [first, last) in blocks, by their nodes."""
+        """Yield the graphs [first, last) in blocks of at most BLOCK nodes."""
         for low, high in strides(np.diff(self.ptr[first : last + 1]), BLOCK):
             inside = np.flatnonzero((graph_of >= first + low) & (graph_of < first + high))
             yield first + low, first + high, rows.take(inside)
 
     def blocks_by_sorting(self, scratch: Path) -> Iterator[Block]:
-        """Blocks of rows in any order: one pass counts them, one sorts them into files, one reads these."""
+        """Yield blocks of edges in any order: count them, sort them into files, read the files."""
         sizes = np.diff(self.ptr)
         for graph_of, _ in self.edge_rows():
             sizes += np.bincount(graph_of, minlength=len(sizes))
         cuts = list(strides(sizes, BLOCK))
         block_of = np.repeat(np.arange(len(cuts)), [last - first for first, last in cuts])
-        spill = Spill(scratch)
+        sorted_rows = _BlockFiles(scratch)
         for graph_of, rows in self.edge_rows():
-            spill.add(block_of[graph_of], rows)
+            sorted_rows.add(block_of[graph_of], rows)
         for number, (first, last) in enumerate(cuts):
-            yield first, last, spill.pop(number)
+            yield first, last, sorted_rows.pop(number)
 
 
 def _joined(held: list[tuple[Ints, EdgeRows]]) -> tuple[Ints, EdgeRows]:
     if len(held) == 1:
         return held[0]
     return np.concatenate([graph_of for graph_of, _ in held]), EdgeRows.joined([rows for _, rows in held])
+
+
+class _RowReader:
+    """Rows that arrive in arrays of any length, taken in numbers that the caller chooses.
+
+    Args:
+        name: of the table.
+        strides: arrays [·, columns], at least one.
+    """
+
+    def __init__(self, name: str, strides: Iterator[Array]) -> None:
+        self.name = name
+        self._strides = strides
+        self._rest: Array | None = None
+        self._taken = 0
+
+    def take(self, count: int) -> Array:
+        """Return the next ``count`` rows, or as many as there are left."""
+        rest = next(self._strides) if self._rest is None else self._rest
+        parts, missing = [rest[:count]], count - len(rest)
+        while missing > 0 and (following := next(self._strides, None)) is not None:
+            rest = following
+            parts.append(rest[:missing])
+            count, missing = missing, missing - len(rest)
+        self._rest = rest[count:]
+        taken = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        self._taken += len(taken)
+        return taken
+
+    def count_all(self) -> int:
+        """Read the remaining rows and return the total number of rows."""
+        left = sum(map(len, self._strides)) + (0 if self._rest is None else len(self._rest))
+        self._rest = np.zeros(0)
+        return self._taken + left
+
+
+class _BlockFiles:
+    """Edges sorted into one file for each block and field, in their original order.
+
+    Args:
+        folder: where the files are written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._like: dict[str, Array] = {}
+
+    def add(self, block_of: Ints, rows: EdgeRows) -> None:
+        """Append each row to its block's files, which are closed again: there may be thousands."""
+        order = np.argsort(block_of, kind="stable")
+        blocks, starts = np.unique(block_of[order], return_index=True)
+        for block, which in zip(blocks, np.split(order, starts[1:]), strict=True):
+            for key, values in vars(rows.take(which)).items():
+                if values is not None:
+                    self._like.setdefault(key, _wide(values[:0]))
+                    with self._file(int(block), key).open("ab") as file:
+                        file.write(np.ascontiguousarray(values, dtype=self._like[key].dtype).data)
+
+    def pop(self, block: int) -> EdgeRows:
+        """Return all rows of a block and remove its files."""
+        parts: dict[str, Array] = {"source": np.zeros(0, dtype=np.int64), "target": np.zeros(0, dtype=np.int64)}
+        for key, like in self._like.items():
+            file = self._file(block, key)
+            parts[key] = like
+            if file.exists():
+                parts[key] = np.fromfile(file, dtype=like.dtype).reshape(-1, *like.shape[1:])
+                file.unlink()
+        return EdgeRows(**parts)
+
+    def _file(self, block: int, key: str) -> Path:
+        return self.folder / f"{block}.{key}"
+
+
+def _wide(values: Array) -> Array:
+    """Return integers as int64; tables of small ones are read as int32."""
+    return values.astype(np.int64) if values.dtype.kind == "i" else values
