@@ -236,7 +236,7 @@ def node_hashes(graphs: GraphSet, use_labels: bool) -> Hashes:
 
 
 @njit(cache=True, nogil=True)
-def mix64(x):  # type: ignore[no-untyped-def]
+def mix64(x: np.uint64) -> np.uint64:
     """Finaliser of SplitMix64 for one number, as :func:`gcaps.data.names.mix` for arrays."""
     x += np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -224,7 +224,7 @@ def graphlets(k: int) -> tuple[tuple[int, ...], Ints]:
 
 
 @njit(cache=True, nogil=True)
-def count_motifs(first, last, ptr, rowptr, col, rank):  # type: ignore[no-untyped-def]
+def count_motifs(first: int, last: int, ptr: Array, rowptr: Array, col: Array, rank: Array) -> Ints:
     """Count triangles, Σ_e C(t_e, 2), Σ_v t_v (d_v − 2), 4-cycles and 4-cliques of the graphs first..last−1.
 
     t_e and t_v are the numbers of triangles at an edge and at a node. ``rank`` [N] orders each graph's nodes by degree:
@@ -311,16 +311,18 @@ def count_motifs(first, last, ptr, rowptr, col, rank):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True)
-def _ones(x):  # type: ignore[no-untyped-def]
+def _ones(x: np.uint64) -> int:
     """Return the number of bits that are set."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    return int(np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56)))
 
 
 @njit(cache=True, nogil=True)
-def sample_codes(out, g, k, connected, state, ptr, rowptr, col):  # type: ignore[no-untyped-def]
+def sample_codes(
+    out: Array, g: int, k: int, connected: bool, state: np.uint64, ptr: Array, rowptr: Array, col: Array
+) -> None:
     """Fill ``out`` with codes of induced subgraphs on k random nodes of graph g; −1 if there are too few nodes.
 
     Nodes are drawn uniformly, or with ``connected`` one by one among the neighbors of those drawn before.
@@ -379,7 +381,7 @@ def sample_codes(out, g, k, connected, state, ptr, rowptr, col):  # type: ignore
 
 
 @njit(cache=True, nogil=True)
-def _adjacent(u, v, base, rowptr, col):  # type: ignore[no-untyped-def]
+def _adjacent(u: int, v: int, base: int, rowptr: Array, col: Array) -> bool:
     """Search v in the sorted neighbors of u."""
     low, high = rowptr[base + u], rowptr[base + u + 1]
     while low < high:
@@ -388,4 +390,4 @@ def _adjacent(u, v, base, rowptr, col):  # type: ignore[no-untyped-def]
             low = middle + 1
         else:
             high = middle
-    return low < rowptr[base + u + 1] and col[low] == v
+    return bool(low < rowptr[base + u + 1] and col[low] == v)
