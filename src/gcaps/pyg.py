@@ -15,7 +15,7 @@ from torch_geometric.nn.aggr import Aggregation
 from torch_geometric.transforms import BaseTransform
 
 from gcaps.data.graphset import GraphSet
-from gcaps.data.pyg import from_pyg, to_pyg
+from gcaps.data.io.pyg import from_pyg, to_pyg
 from gcaps.errors import GcapsError
 from gcaps.features.fgsd import FGSD
 from gcaps.nn.readout import MeanCovariance, num_segments

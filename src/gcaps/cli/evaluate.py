@@ -65,7 +65,7 @@ def run(
 
     from gcaps.data.audit import facts
     from gcaps.data.catalog import load
-    from gcaps.data.describe import describe
+    from gcaps.data.audit import describe
     from gcaps.evaluation import evaluate
     from gcaps.evaluation.folds import read_splits
     from gcaps.report import print_result, write_page

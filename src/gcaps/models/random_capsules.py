@@ -1,0 +1,78 @@
+"""Support vector classification on graph vectors of random (untrained) capsules, as a network for prediction."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import torch
+from torch import Tensor, nn
+
+from gcaps.batching.batch import Batch
+from gcaps.models.gcaps import GCAPS
+from gcaps.models.network import Network
+from gcaps.nn.cpu.distances import city_block
+
+
+class RandomCapsuleSVM(Network):
+    """One-vs-one support vector classifiers on the graph vectors [μ, C] of capsules with random weights.
+
+    A network this wide, even untrained, maps different neighbourhoods to different capsules. The kernel is
+    exp(−γ ‖z_g − z_h‖₁) on the vectors z, standardised over the training graphs. It is fitted by
+    :func:`gcaps.training.random_capsules.fit_random_capsule_svm`.
+
+    Args:
+        capsules: network that computes the graph vectors; its fully connected layers are dropped.
+        num_classes: number of logits.
+        vectors: number of support graphs.
+        classes: number of classes among the training graphs.
+        C: penalty that was chosen.
+        inner: accuracy in the cross-validation that chose it.
+    """
+
+    trained = False
+    mean: Tensor
+    scale: Tensor
+    support: Tensor
+    coefficients: Tensor
+    intercepts: Tensor
+    present: Tensor
+    gamma: Tensor
+    temperature: Tensor
+
+    def __init__(
+        self, capsules: GCAPS, num_classes: int, *, vectors: int, classes: int, C: float, inner: float
+    ) -> None:
+        super().__init__(capsules.in_channels, vectors=vectors, classes=classes, C=C, inner=inner)
+        capsules.head = nn.Identity()
+        self.capsules, self.num_classes = capsules, num_classes
+        self.pairs = list(combinations(range(classes), 2))
+        length = capsules.length
+        self.register_buffer("mean", torch.zeros(length))
+        self.register_buffer("scale", torch.zeros(length))
+        self.register_buffer("support", torch.zeros(vectors, length))
+        self.register_buffer("coefficients", torch.zeros(len(self.pairs), vectors, dtype=torch.float64))
+        self.register_buffer("intercepts", torch.zeros(len(self.pairs), dtype=torch.float64))
+        self.register_buffer("present", torch.zeros(classes, dtype=torch.int64))
+        self.register_buffer("gamma", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("temperature", torch.ones((), dtype=torch.float64))
+
+    def embed(self, batch: Batch) -> Tensor:
+        """[B, ·] graph vectors."""
+        return self.capsules.embed(batch)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """[B, C] logits: sums of decision values over the temperature; −∞ for a class without training graphs."""
+        z = ((self.embed(batch).detach() - self.mean) * self.scale).cpu().numpy()
+        distances = torch.from_numpy(city_block(z, self.support.cpu().numpy())).to(self.gamma)
+        values = torch.exp(-self.gamma * distances) @ self.coefficients.T + self.intercepts
+        logits = values.new_full((len(z), self.num_classes), -torch.inf)
+        logits[:, self.present] = class_sums(values, self.pairs, len(self.present)) / self.temperature
+        return logits.float()
+
+
+def class_sums(values: Tensor, pairs: list[tuple[int, int]], classes: int) -> Tensor:
+    """[m, c] for each class the sum of the decision values [m, p] of its pairs; positive values favour the class."""
+    signs = values.new_zeros(len(pairs), classes)
+    for p, (first, second) in enumerate(pairs):
+        signs[p, first], signs[p, second] = -1, 1
+    return values @ signs
