@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from gcaps.nn.distributed import sum_over_processes, training_together
+from gcaps.nn.distributed import sum_over_processes
 from gcaps.training import adam_kernel
 
 
@@ -40,12 +40,8 @@ class FlatAdam:
     @torch.no_grad()
     def step(self) -> None:
         """One step along the gradients, the sum of them over all processes."""
-        gradient = torch.cat([_gradient(p) for p in self.params])
+        gradient = sum_over_processes(torch.cat([_gradient(p) for p in self.params]))
         on_cpu = gradient.device.type == "cpu"
-        if on_cpu:
-            gradient = torch.from_numpy(sum_over_processes(gradient.numpy()))
-        elif training_together():
-            torch.distributed.all_reduce(gradient)
         self.steps += 1
         first, second = 1 - 0.9**self.steps, 1 - 0.999**self.steps
         if on_cpu:
