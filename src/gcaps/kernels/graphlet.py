@@ -11,8 +11,7 @@ from numba import njit
 
 from gcaps.data.arrays import Array, Ints, pointer
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names as Hashes
-from gcaps.data.names import join, mix, sums
+from gcaps.data.hashing import Hashes, join, mix, sums
 from gcaps.errors import ConfigError
 from gcaps.kernels.base import FeatureKernel, SubstructureCounts, check_seed, map_threads, mix64, split_work
 

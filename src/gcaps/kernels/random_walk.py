@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import neighbors_of_set
+from gcaps.data.hashing import neighbors_of_set
 from gcaps.errors import ConfigError, DataError
 from gcaps.kernels.base import GraphKernel, State, inverse_root, map_threads, split_work
 
