@@ -17,7 +17,7 @@ import torch
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import manhattan_distances
 
-from gcaps.nn.distances import city_block
+from gcaps.nn.cpu.distances import city_block
 
 
 def best(compute: Callable[[], Any], repeats: int) -> tuple[float, Any]:

@@ -1,20 +1,103 @@
-"""Mean and covariance of node features (Eq. 7) on the blocks of a batch, compiled, forwards and backwards."""
+"""Mean and covariance of the nodes of each graph (Eq. 7) as one operation on CPU.
+
+The vector is [μ, triu C, log(1 + N)]. Compared with the plain readout, an epoch is 1.2 times as fast on NCI1, 1.3 times on
+DD and 1.5 times on IMDB-BINARY (``python benchmarks/compiled.py``).
+"""
 
 from __future__ import annotations
 
-import numpy as np
-from numba import prange
+from typing import Any, NamedTuple
 
-from gcaps.nn.fused.blocks import Array, compiled, over_blocks
-from gcaps.nn.fused.rows import add_rows
+import numpy as np
+import torch
+from numba import prange
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from gcaps.nn.cpu.blocks import PARTIAL_SUMS, Array, compiled, cut, one_blas_thread, over_blocks
+from gcaps.nn.cpu.layers import add_rows
 
 EPSILON = 1e-4
 """ε of the signed root sign(c)·(√(|c| + ε) − √ε)."""
 
 
+class Options(NamedTuple):
+    """Options of :class:`gcaps.nn.MeanCovariance`."""
+
+    total: bool
+    """Sums instead of means."""
+    root: bool
+    count: bool
+
+
+def mean_covariance(
+    x: Tensor, projection: Tensor | None, ptr: Tensor, options: Options, multiplicity: Tensor | None = None
+) -> Tensor:
+    """[B, D + r(r+1)/2 (+ 1)] vectors of the graphs, from x [n, D] and a projection [r, D].
+
+    Row i stands for multiplicity[i] nodes, or for one.
+    """
+    found: Tensor = _MeanCovariance.apply(x, projection, ptr, options, multiplicity)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _Given(NamedTuple):
+    """Input of both passes."""
+
+    graphs: Array
+    """[C+1] first graph of each block."""
+    ptr: Array
+    """[B+1] first node of each graph."""
+    multiplicity: Array
+    """[n] number of nodes that each row stands for; empty if each row is one node."""
+    x: Array
+    """[n, D]"""
+    projection: Array
+    """[r, D]; without rows if all columns are taken as they are."""
+    total: bool
+    root: bool
+    centred: Array
+    """[n, r] written by the forward pass: centred columns of the covariance, times √m for a row of m nodes."""
+
+
+class _MeanCovariance(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, projection: Tensor | None, ptr: Tensor, options: Options, multiplicity: Tensor | None
+    ) -> Tensor:
+        x = x.detach().contiguous()
+        weight = x.new_empty(0, x.size(1)) if projection is None else projection.detach().contiguous()
+        where, D, r = ptr.numpy(), x.size(1), len(weight) or x.size(1)
+        out = x.new_empty(len(where) - 1, D + r * (r + 1) // 2 + options.count)
+        centred = np.empty((len(x), r), x.numpy().dtype)
+        count = x.new_empty(0) if multiplicity is None else multiplicity.to(x.dtype)
+        ctx.given = _Given(
+            cut(where), where, count.numpy(), x.numpy(), weight.numpy(), options.total, options.root, centred
+        )
+        with one_blas_thread():
+            forward(ctx.given, out.numpy())
+        if options.count:
+            nodes = ptr if multiplicity is None else torch.nn.functional.pad(count.double().cumsum(0), (1, 0))[ptr]
+            out[:, -1] = nodes.diff().to(x.dtype).log1p_()
+        ctx.save_for_backward(x, projection, out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, projection, out = ctx.saved_tensors
+        given: _Given = ctx.given
+        grad_x = torch.empty_like(x)
+        shares = min(len(given.graphs) - 1, PARTIAL_SUMS)
+        grad_projection = np.empty((shares, *given.projection.shape), given.x.dtype)
+        with one_blas_thread():
+            backward(given, out.detach().numpy(), grad.contiguous().numpy(), grad_x.numpy(), grad_projection)
+        return grad_x, None if projection is None else torch.from_numpy(grad_projection).sum(0), None, None, None
+
+
 @compiled
 def _nodes(multiplicity: Array, a: int, z: int) -> float:
-    """How many nodes the rows a … z − 1 are: row i counts times[i] times, or once where ``times`` is empty."""
+    """Number of nodes of the rows a … z − 1."""
     if not len(multiplicity):
         return float(z - a)
     count = 0.0
@@ -25,7 +108,7 @@ def _nodes(multiplicity: Array, a: int, z: int) -> float:
 
 @compiled
 def _mean(x: Array, multiplicity: Array, a: int, z: int, total: Array, out: Array) -> None:
-    """out[:c] = the mean over the rows a … z − 1 of x [n, c]; ``total`` [c] float64 is for the sums."""
+    """out[:c] = mean of the rows a … z − 1 of x [n, c]; ``total`` [c] float64 is a buffer for the sums."""
     total[:] = 0
     for i in range(a, z):
         row, m = x[i], np.float64(multiplicity[i]) if len(multiplicity) else 1.0
@@ -38,7 +121,7 @@ def _mean(x: Array, multiplicity: Array, a: int, z: int, total: Array, out: Arra
 
 @compiled
 def _pack(C: Array, scale: float, root: bool, out: Array) -> None:
-    """The upper triangle of scale · C, row by row, with ``root`` its signed square root."""
+    """Upper triangle of scale · C, row by row; with ``root`` its signed square root."""
     r, s, epsilon = len(C), C.dtype.type(scale), C.dtype.type(EPSILON)
     least = np.sqrt(epsilon)
     place = 0
@@ -55,7 +138,7 @@ def _pack(C: Array, scale: float, root: bool, out: Array) -> None:
 
 @compiled
 def _unpack(grad: Array, found: Array, scale: float, root: bool, S: Array) -> None:
-    """S [r, r] = scale · (G + Gᵀ), G the gradient at the triangle; ``found`` is what :func:`_pack` wrote."""
+    """S [r, r] = scale · (G + Gᵀ) with G the gradient at the triangle; ``found`` is the output of :func:`_pack`."""
     r, s = len(S), S.dtype.type(scale)
     half, least = S.dtype.type(0.5), np.sqrt(S.dtype.type(EPSILON))
     place = 0
@@ -73,30 +156,9 @@ def _unpack(grad: Array, found: Array, scale: float, root: bool, S: Array) -> No
 
 
 @over_blocks
-def forward(
-    graphs: Array,
-    ptr: Array,
-    multiplicity: Array,
-    x: Array,
-    projection: Array,
-    total: bool,
-    root: bool,
-    centred: Array,
-    out: Array,
-) -> None:
-    """out [B, D + r(r+1)/2 (+ 1)] and the centred columns [n, r] of the covariance, times √m where rows count m times.
-
-    Args:
-        graphs: [C+1] where blocks begin.
-        ptr: [B+1] where graphs begin.
-        times: [n] how often each row counts; empty where each counts once.
-        x: [n, D].
-        projection: [r, D], or with no rows where all columns are taken as they are.
-        total: sums in the place of means.
-        root: the signed root of the covariance.
-        centred: written.
-        out: written but for what comes after the triangle.
-    """
+def forward(given: _Given, out: Array) -> None:
+    """Write out [B, D + r(r+1)/2 (+ 1)] except for what follows the triangle, and given.centred."""
+    graphs, ptr, multiplicity, x, projection, total, root, centred = given
     D, r = x.shape[1], centred.shape[1]
     for b in prange(len(graphs) - 1):
         C, middle = np.empty((r, r), x.dtype), np.empty(r, x.dtype)
@@ -127,25 +189,13 @@ def forward(
 
 
 @over_blocks
-def backward(
-    graphs: Array,
-    ptr: Array,
-    multiplicity: Array,
-    x: Array,
-    projection: Array,
-    total: bool,
-    root: bool,
-    centred: Array,
-    out: Array,
-    grad: Array,
-    grad_x: Array,
-    grad_projection: Array,
-) -> None:
-    """The gradients at x [n, D] and, by share of blocks, at the projection [S, r, D], from that at ``out``.
+def backward(given: _Given, out: Array, grad: Array, grad_x: Array, grad_projection: Array) -> None:
+    """Gradients at x [n, D] and, in partial sums over blocks, at the projection [S, r, D], from that at ``out``.
 
-    The covariance's is (1/N) (Z − μ)(G + Gᵀ), m times that for a row that counts m times; nothing flows through μ,
-    since centred rows add up to 0.
+    The covariance's is (1/N) (Z − μ)(G + Gᵀ), times m for a row of m nodes; there is none through μ, since centred rows
+    sum to 0.
     """
+    graphs, ptr, multiplicity, x, projection, total, root, centred = given
     D, r = x.shape[1], centred.shape[1]
     blocks, shares = len(graphs) - 1, len(grad_projection)
     for s in prange(shares):
