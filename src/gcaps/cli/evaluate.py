@@ -63,9 +63,8 @@ def run(
 
     from rich.console import Console
 
-    from gcaps.data.audit import facts
+    from gcaps.data.audit import describe, facts
     from gcaps.data.catalog import load
-    from gcaps.data.audit import describe
     from gcaps.evaluation import evaluate
     from gcaps.evaluation.folds import read_splits
     from gcaps.report import print_result, write_page
