@@ -188,7 +188,7 @@ def test_mistakes_are_named(method, graphs):
         model.fit(graphs, np.zeros(48, dtype=int))
     with pytest.raises(DataError, match="48 labels, one for each graph"):
         model.fit(graphs, np.zeros(3, dtype=int))
-    with pytest.raises(DataError, match="holds real numbers"):
+    with pytest.raises(DataError, match="contains real numbers"):
         model.fit(graphs, np.linspace(0, 1, 48))
 
 
