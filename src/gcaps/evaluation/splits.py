@@ -1,4 +1,4 @@
-"""Folds: who is trained on, who may pick an epoch, who is tested."""
+"""Folds: the training, validation and test graphs of each repetition of an evaluation."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ import numpy as np
 
 from gcaps.data.arrays import Array, Ints
 from gcaps.data.graphset import GraphSet
+from gcaps.data.targets import Classes
 from gcaps.errors import DataError
 
 
 class Fold(NamedTuple):
-    """One division of a set; graphs counted from 0 in the set's order."""
+    """One split of a set; graphs are counted from 0 in the set's order."""
 
     train: Ints
-    """All graphs that are not tested: with a fixed schedule, every one of them is trained on."""
+    """All graphs that are not tested; with a fixed schedule, all of them are trained on."""
     test: Ints
     validation: Ints | None = None
-    """Those of ``train`` that a file sets aside for picking the epoch; None leaves it to the configuration."""
+    """The graphs of ``train`` that a splits file sets aside for picking the epoch; None: the configuration decides."""
 
 
-def stratified_folds(labels: Array, folds: int, seed: int) -> list[Fold]:
-    """``folds`` stratified folds, shuffled by ``seed``."""
+def stratified_folds(y: Array, folds: int, seed: int) -> list[Fold]:
+    """``folds`` folds with the class proportions of ``y`` [G], shuffled by ``seed``."""
     from sklearn.model_selection import StratifiedKFold
 
-    counts = np.bincount(labels)
-    smallest = int(counts[counts > 0].min())
+    codes = Classes.of(y).encode(y)
+    smallest = int(np.bincount(codes).min())
     if not 2 <= folds <= smallest:
         raise DataError(f"{folds} stratified folds need 2 or more folds and {folds} graphs a class; one has {smallest}")
-    parts = StratifiedKFold(folds, shuffle=True, random_state=seed).split(np.zeros(len(labels)), labels)
+    parts = StratifiedKFold(folds, shuffle=True, random_state=seed).split(np.zeros(len(codes)), codes)
     return [Fold(train.astype(np.int64), test.astype(np.int64)) for train, test in parts]
 
 
@@ -40,7 +41,7 @@ def read_splits(path: str | Path, num_graphs: int) -> list[Fold]:
     """Folds from a JSON file: a list of ``{"train": […], "validation": […], "test": […]}`` (validation may be missing).
 
     Raises:
-        DataError: where a graph does not exist, or stands on two sides of one fold.
+        DataError: a graph does not exist, or is listed twice in one fold.
     """
     try:
         raw = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -62,21 +63,26 @@ def _fold(entry: dict[str, object], place: str, num_graphs: int) -> Fold:
             raise DataError(f"{side} names a graph outside 0..{num_graphs - 1}; are the folds of another set?", place)
     if not len(sides["train"]) or not len(sides["test"]):
         raise DataError("train and test must not be empty", place)
-    everyone = np.concatenate(list(sides.values()))
-    numbers, times = np.unique(everyone, return_counts=True)
-    if times.max() > 1:
-        raise DataError(f"graph {numbers[times > 1][0]} stands in it twice; sides must not overlap", place)
+    numbers, counts = np.unique(np.concatenate(list(sides.values())), return_counts=True)
+    if counts.max() > 1:
+        raise DataError(f"graph {numbers[counts > 1][0]} is listed twice; sides must not overlap", place)
     held = sides["validation"]
     train = np.sort(np.concatenate([sides["train"], held]))
     return Fold(train, sides["test"], held if len(held) else None)
 
 
-def folds_of(
-    data: GraphSet, folds: int, splits: str | Path | Sequence[Fold] | None, seed: int
-) -> tuple[list[Fold], str]:
-    """The folds of a set, drawn with ``seed`` or as ``splits`` says, and where they come from in words."""
+def write_splits(folds: Sequence[Fold]) -> list[dict[str, list[int]]]:
+    """The JSON value that :func:`read_splits` reads back."""
+    held = [np.zeros(0, dtype=np.int64) if fold.validation is None else fold.validation for fold in folds]
+    return [
+        {"train": np.setdiff1d(f.train, h).tolist(), "validation": h.tolist(), "test": f.test.tolist()}
+        for f, h in zip(folds, held, strict=True)
+    ]
+
+
+def folds_of(graphs: GraphSet, folds: int, splits: str | Path | Sequence[Fold] | None, seed: int) -> list[Fold]:
+    """The folds of a set: ``folds`` stratified ones drawn with ``seed``, or those of the file or list ``splits``."""
     if splits is None:
-        return stratified_folds(data.targets, folds, seed), f"{folds} stratified folds, seed {seed}"
-    if isinstance(splits, str | Path):
-        return read_splits(splits, len(data)), str(splits)
-    return list(splits), f"{len(splits)} folds given by the caller"
+        assert graphs.y is not None
+        return stratified_folds(graphs.y, folds, seed)
+    return read_splits(splits, len(graphs)) if isinstance(splits, str | Path) else list(splits)
