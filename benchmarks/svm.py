@@ -27,7 +27,7 @@ from gcaps.kernels.svm import MAX_STEPS, choose, inner_splits, svm_path
 
 def measure(name: str) -> dict[str, Any]:
     graphs = gcaps.load(name)
-    y, penalties = graphs.targets, WLConfig().C
+    y, penalties = np.unique(graphs.y, return_inverse=True)[1], WLConfig().C
     K = WeisfeilerLehman(4, normalize=True).fit_transform(graphs)
     splits = inner_splits(y, 5, 0)
     list(svm_path(K[:20, :20], np.arange(20) % 2, [1.0]))  # compiles

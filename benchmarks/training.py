@@ -109,14 +109,14 @@ def compare(name: str, options: argparse.Namespace) -> dict[str, Any]:
         "gcaps_full": gcaps_epoch(graphs, features, config.model_copy(update=FULL)),
     }
     runs |= {peer: peer_epoch(peer, graphs, features) for peer in options.peers}
-    multiplicity: dict[str, list[float]] = {key: [] for key in runs}
+    seconds_of: dict[str, list[float]] = {key: [] for key in runs}
     for number in range(options.epochs + 1):
         for key, run in runs.items():
             began = time.perf_counter()
             run()
             if number:  # the first is for warming up
-                multiplicity[key].append(time.perf_counter() - began)
-    seconds = {key: median(values) for key, values in multiplicity.items()}
+                seconds_of[key].append(time.perf_counter() - began)
+    seconds = {key: median(values) for key, values in seconds_of.items()}
     row: dict[str, Any] = {"data": name, "graphs": len(graphs), "threads": options.threads, "seconds": seconds}
     for peer in options.peers:
         row[f"ratio_vs_pyg_{peer.lower()}"] = seconds["gcaps"] / seconds[peer]

@@ -9,7 +9,7 @@ TWO_GRAPHS: dict[str, str] = {
     "graph_indicator": "1\n1\n1\n2\n2\n2\n",
     "graph_labels": "1\n-1\n",
     "node_labels": "0\n1\n2\n0\n1\n2\n",
-    "x": "0.5, 1\n1e-3, 2\n-1, 3\n4, 4\n5, 5\n6, 6\n",
+    "node_attributes": "0.5, 1\n1e-3, 2\n-1, 3\n4, 4\n5, 5\n6, 6\n",
     "edge_labels": "7\n7\n8\n8\n9\n9\n7\n7\n8\n8\n",
 }
 

@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     from gcaps.config import Config as Config
     from gcaps.data.catalog import load as load
     from gcaps.data.graphset import GraphSet as GraphSet
-    from gcaps.estimator import GraphCapsuleClassifier as GraphCapsuleClassifier
-    from gcaps.estimator import load_model as load_model
+    from gcaps.estimators import GraphCapsuleClassifier as GraphCapsuleClassifier
+    from gcaps.estimators import GraphEnsemble as GraphEnsemble
+    from gcaps.estimators import KernelSVC as KernelSVC
+    from gcaps.estimators import RandomCapsuleSVC as RandomCapsuleSVC
+    from gcaps.persistence import load_model as load_model
     from gcaps.evaluation import Comparison as Comparison
     from gcaps.evaluation import Result as Result
     from gcaps.evaluation import compare as compare
@@ -24,15 +27,15 @@ if TYPE_CHECKING:
 _HOMES = {
     "Comparison": "evaluation",
     "Config": "config",
-    "GraphCapsuleClassifier": "estimator",
+    **dict.fromkeys(("GraphCapsuleClassifier", "GraphEnsemble", "KernelSVC", "RandomCapsuleSVC"), "estimators"),
     "GraphSet": "data.graphset",
     "Result": "evaluation",
     "compare": "evaluation",
     "evaluate": "evaluation",
     "load": "data.catalog",
-    "load_model": "estimator",
+    "load_model": "persistence",
     **dict.fromkeys(
-        ("data", "features", "batching", "nn", "models", "kernels", "training", "evaluation", "report"), ""
+        ("data", "features", "batching", "nn", "models", "kernels", "training", "estimators", "evaluation", "report"), ""
     ),
     **dict.fromkeys(("pyg", "testing", "theory"), ""),
 }

@@ -1,82 +1,113 @@
-"""A model on disk: a folder of weights (safetensors) and one JSON page. Nothing in it can run code."""
+"""An estimator on disk: a folder with arrays (safetensors) and a JSON page. Nothing in it can run code."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.numpy import load_file, save_file
 
-from gcaps.errors import ConfigError, ModelError
-from gcaps.features import NodeFeatures
+from gcaps.data.arrays import Array
+from gcaps.errors import ConfigError, GcapsError, ModelError
+from gcaps.estimators.registry import estimator_named
 from gcaps.files import replacing, write_json
-from gcaps.models.config import CONFIGS
-from gcaps.models.registry import restore_network
-from gcaps.training.fitted import Fitted
 from gcaps.version import __version__
 
-PAGE, WEIGHTS = "model.json", "model.safetensors"
-FORMAT = 1
+if TYPE_CHECKING:
+    from gcaps.estimators.base import GraphClassifier
+
+PAGE, ARRAYS, MEMBERS = "model.json", "model.safetensors", "members"
+FORMAT = 2
 
 
-def save(model: Fitted, path: str | Path) -> None:
-    """Write the model to the folder ``path``; a model that stood there before is replaced as a whole."""
+def save(estimator: GraphClassifier, path: str | Path) -> None:
+    """Write a fitted estimator to the folder ``path``; a model that was there before is replaced as a whole."""
     goal = Path(path)
     if goal.exists() and not (goal / PAGE).is_file():
         raise ModelError(f"{goal}: exists and is not a saved model; choose another name")
     with replacing(goal) as folder:
-        folder.mkdir()
-        weights = {key: value.contiguous() for key, value in model.network.state_dict().items()}
-        save_file(weights, folder / WEIGHTS)
-        page = {
-            "format": FORMAT,
-            "gcaps": __version__,
-            "method": model.config.method,
-            "config": model.config.to_dict(),
-            "features": model.features.state(),
-            "in_channels": model.network.in_channels,
-            "measured": model.network.measured,
-            "classes": model.classes.tolist(),
-            "seed": model.seed,
-            "data": model.data,
-            "sha256": hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest(),
-        }
-        write_json(folder / PAGE, page)
+        _write(estimator, folder)
 
 
-def load(path: str | Path) -> Fitted:
-    """The model that :func:`save` wrote.
+def _write(estimator: GraphClassifier, folder: Path) -> None:
+    folder.mkdir(parents=True)
+    arrays, values = estimator.state()
+    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / ARRAYS)
+    members: list[GraphClassifier] = getattr(estimator, "members", [])
+    for number, member in enumerate(members):
+        _write(member, folder / MEMBERS / str(number))
+    page = {
+        "format": FORMAT,
+        "gcaps": __version__,
+        "estimator": type(estimator).__name__,
+        "method": estimator.method,
+        "parameters": _parameters(estimator),
+        "resolved": estimator.resolved_,
+        "resolution": [str(entry) for entry in estimator.resolution_],
+        "classes": {"dtype": estimator.classes_.dtype.str, "names": estimator.classes_.tolist()},
+        "data": getattr(estimator, "data_", {}),
+        "state": values,
+        "members": len(members),
+        "sha256": hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest(),
+    }
+    write_json(folder / PAGE, page)
+
+
+def _parameters(estimator: GraphClassifier) -> dict[str, Any]:
+    """Return the constructor's arguments as JSON values; those that have none are left at their default on loading."""
+    plain = {}
+    for name, value in estimator.get_params(deep=False).items():
+        try:
+            plain[name] = json.loads(json.dumps(value))
+        except TypeError:
+            continue
+    return plain
+
+
+def load_model(path: str | Path) -> GraphClassifier:
+    """Read the fitted estimator that its ``save`` method or ``gcaps train`` wrote.
 
     Raises:
-        ModelError: where the folder is not one, is damaged, or is of another format.
+        ModelError: the folder is not a saved model, is damaged, or has another format.
     """
     folder = Path(path)
     try:
-        page = json.loads((folder / PAGE).read_text(encoding="utf-8"))
-        if page["format"] != FORMAT:
-            raise ModelError(f"{folder}: has format {page['format']}, this gcaps reads format {FORMAT}; train it anew")
-        if hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest() != page["sha256"]:
-            raise ModelError(f"{folder / WEIGHTS}: is not the file that {PAGE} was written with; save the model again")
-        config = CONFIGS[page["method"]].parse(page["config"])
-        classes = np.asarray(page["classes"], dtype=np.int64)
-        network = restore_network(config, int(page["in_channels"]), len(classes), page["measured"])
-        network.load_state_dict(load_file(folder / WEIGHTS))
-        features = NodeFeatures.from_state(page["features"])
-        return Fitted(config, features, network.eval(), classes, int(page["seed"]), dict(page["data"]))
+        return _read(folder)
+    except ModelError:
+        raise
     except (FileNotFoundError, NotADirectoryError) as error:
         raise ModelError(f"{folder}: is not a saved model ({error.filename} is missing)") from error
     except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        RuntimeError,
-        SafetensorError,
-        ConfigError,
+        *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RuntimeError),
+        *(SafetensorError, ConfigError, GcapsError),
     ) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise ModelError(f"{folder}: is damaged or not a gcaps model ({reason})") from error
+
+
+def _read(folder: Path) -> GraphClassifier:
+    page = json.loads((folder / PAGE).read_text(encoding="utf-8"))
+    if page["format"] != FORMAT:
+        raise ModelError(f"{folder}: has format {page['format']}, this gcaps reads format {FORMAT}; train it anew")
+    if hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest() != page["sha256"]:
+        raise ModelError(f"{folder / ARRAYS}: is not the file that {PAGE} was written with; save the model again")
+    kind: Any = estimator_named(page["estimator"])
+    parameters = {name: tuple(v) if isinstance(v, list) else v for name, v in page["parameters"].items()}
+    estimator: GraphClassifier = kind(**_required(page["estimator"], parameters))
+    estimator.classes_ = np.asarray(page["classes"]["names"], dtype=np.dtype(page["classes"]["dtype"]))
+    estimator.resolved_, estimator.data_ = dict(page["resolved"]), dict(page["data"])
+    estimator.resolution_, estimator.chosen_, estimator.curves_, estimator.epoch_ = [], {}, None, 1
+    arrays: dict[str, Array] = dict(load_file(folder / ARRAYS))
+    estimator.restore(arrays, page["state"])
+    if page["members"]:
+        estimator.estimators_ = [_read(folder / MEMBERS / str(n)) for n in range(int(page["members"]))]  # type: ignore[attr-defined]
+    return estimator
+
+
+def _required(class_name: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Give a KernelSVC its argument without default; the fitted kernel is part of the state."""
+    return {"kernel": (), **parameters} if class_name == "KernelSVC" else parameters

@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 import torch
 
-from gcaps.batching import BatchSource, shuffled, within_budget
+from gcaps.batching import BatchSource, node_budget_batches, shuffled
 from gcaps.testing import hostile_graphs
 
 
 def test_batch_is_the_block_diagonal_stack_of_its_graphs(hostile):
     x = np.random.default_rng(0).standard_normal((hostile.num_nodes, 3)).astype(np.float32)
     chosen = np.array([5, 0, 7, 7, 2, 23])
-    batch = BatchSource(hostile, x).take(chosen)
+    batch = BatchSource(hostile, x, y=hostile.y).take(chosen)
     assert batch.num_graphs == 6
     for place, number in enumerate(chosen):
         graph = hostile[number]
@@ -22,7 +22,7 @@ def test_batch_is_the_block_diagonal_stack_of_its_graphs(hostile):
         assert np.array_equal(torch.stack([source, batch.col[arcs]]) - first, graph.edge_index)
         if graph.edge_weight is not None:
             np.testing.assert_allclose(batch.weight[arcs], graph.edge_weight, rtol=1e-6)
-        assert batch.y[place] == graph.label
+        assert batch.y[place] == graph.y
 
 
 def test_wrong_number_of_feature_rows_is_refused():
@@ -40,6 +40,6 @@ def test_every_graph_once_an_epoch_in_near_equal_batches():
 
 def test_budget_is_kept_except_by_a_single_large_graph():
     sizes = np.array([3, 3, 3, 50, 1, 1, 9])
-    parts = list(within_budget(sizes, 10))
+    parts = list(node_budget_batches(sizes, 10))
     assert [p.tolist() for p in parts] == [[0, 1, 2], [3], [4, 5], [6]]
-    assert list(within_budget(np.array([]), 10)) == []
+    assert list(node_budget_batches(np.array([]), 10)) == []

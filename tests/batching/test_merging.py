@@ -12,6 +12,7 @@ from gcaps.batching.merging import merged_nodes
 from gcaps.config import Config, FeatureConfig
 from gcaps.data.names import neighbors_of_set
 from gcaps.data.networkx import from_networkx
+from gcaps.data.prepared import PreparedSet
 from gcaps.features import NodeFeatures
 from gcaps.models import GCAPS
 from gcaps.models.registry import network_class
@@ -28,7 +29,7 @@ def symmetric_graphs():
 
 def sources(graphs, features=("degree", "fgsd"), dtype=torch.float64):
     x = NodeFeatures.fit(FeatureConfig(features=features), graphs).encode(graphs)
-    return BatchSource(graphs, x, dtype), BatchSource(graphs, x, dtype, merge=True)
+    return BatchSource(graphs, x, dtype, y=graphs.y), BatchSource(graphs, x, dtype, merge=True, y=graphs.y)
 
 
 def test_rows_are_an_equitable_partition_of_every_graph():
@@ -57,6 +58,19 @@ def test_rows_do_not_depend_on_how_many_graphs_are_looked_at_at_a_time(monkeypat
     pieces = merged_nodes(symmetric_graphs(), x)
     for field in fields(whole):
         np.testing.assert_array_equal(getattr(whole, field.name), getattr(pieces, field.name))
+
+
+def test_prepared_colors_are_computed_once_and_change_nothing(monkeypatch):
+    graphs = symmetric_graphs()
+    prepared = PreparedSet(graphs)
+    x = NodeFeatures.fit(FeatureConfig(features=("degree",)), graphs).encode(graphs)
+    first = BatchSource(graphs, x, merge=True, prepared=prepared).merged
+    alone = merged_nodes(graphs, x)
+    monkeypatch.setattr(merging, "stable_colors", None)
+    again = BatchSource(graphs, x, merge=True, prepared=prepared).merged
+    for field in fields(alone):
+        np.testing.assert_array_equal(getattr(first, field.name), getattr(alone, field.name))
+        np.testing.assert_array_equal(getattr(again, field.name), getattr(alone, field.name))
 
 
 def test_features_keep_apart_what_structure_does_not():

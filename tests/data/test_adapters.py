@@ -11,10 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch_geometric.data import Batch, Data, HeteroData
 
-from gcaps.data import GraphSet, from_networkx, from_pyg, load, to_networkx, to_pyg
+from gcaps.data import GraphSet, from_graphs, from_networkx, from_pyg, load, to_networkx, to_pyg
 from gcaps.data.arrays import pointer
 from gcaps.data.assemble import EdgeRows, assemble
 from gcaps.errors import DataError
+
+TARGETS = [
+    lambda rng, count: rng.integers(-3, 3, count),
+    lambda rng, count: rng.standard_normal(count),
+    lambda rng, count: rng.random(count) < 0.5,
+    lambda rng, count: rng.choice(["toxic", "not toxic", "ungiftig (süß)", "1"], count),
+]
+"""Integers, other numbers, booleans, strings."""
 
 
 @st.composite
@@ -50,7 +58,7 @@ def graph_sets(draw, directed_values: bool) -> GraphSet:
             floats(count)[of_arc] if has["ea"] and has_edges else None,
             (rng.random(count) + 0.5).astype(dtype)[edge] if has["w"] and has_edges else None,
         ),
-        labels=rng.integers(-3, 3, len(sizes)) if has["y"] else None,
+        y=draw(st.sampled_from(TARGETS))(rng, len(sizes)) if has["y"] else None,
         node_labels=rng.integers(-5, 5, (ptr[-1], columns)) if has["nl"] else None,
         x=floats(int(ptr[-1])) if has["na"] else None,
     )
@@ -118,7 +126,7 @@ def test_one_way_edges_and_loops_of_pyg_are_settled():
     assert graphs.edge_labels[:, 0].tolist() == [5, 5, 6, 6]
     assert graphs.loops.labels.tolist() == [[7]]
     assert graphs.notes["one_way_arcs"] == 2
-    assert graphs.labels is None
+    assert graphs.y is None
 
 
 def test_num_nodes_is_guessed_only_when_there_is_no_other_way():
@@ -134,7 +142,46 @@ def test_num_nodes_is_guessed_only_when_there_is_no_other_way():
 def test_batches_and_features_of_no_width_are_taken():
     datas = [triangle(x=torch.zeros(3, 0)), triangle(y=torch.tensor(2))]
     assert from_pyg(datas).x is None
-    assert from_pyg(Batch.from_data_list([triangle(), triangle(y=torch.tensor([2]))])).classes.tolist() == [1, 2]
+    assert from_pyg(Batch.from_data_list([triangle(), triangle(y=torch.tensor([2]))])).y.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("y", "expected", "dtype"),
+    [
+        ("toxic", "toxic", "<U5"),
+        (torch.tensor([True]), True, "|b1"),
+        (torch.tensor(0.5), 0.5, "<f8"),
+        (torch.tensor([7], dtype=torch.int32), 7, "<i8"),
+        (1.25, 1.25, "<f8"),
+    ],
+    ids=str,
+)
+def test_targets_of_any_type_come_through_pyg(y, expected, dtype):
+    graphs = from_pyg([triangle(y=y), triangle(y=y)])
+    assert (graphs.y.tolist(), graphs.y.dtype.str) == ([expected] * 2, dtype)
+    back = to_pyg(graphs)[1].y
+    assert (back if isinstance(back, str) else back.item()) == expected
+    assert from_pyg(Batch.from_data_list(to_pyg(graphs))).fingerprint() == graphs.fingerprint()
+
+
+@pytest.mark.parametrize("values", [["b", "a"], [True, False], [0.5, 1.0], [3, -3]], ids=str)
+def test_targets_of_any_type_come_through_networkx_and_graph_objects(values):
+    graphs = from_networkx([nx.path_graph(2), nx.path_graph(3)], values)
+    assert graphs.y.tolist() == values
+    assert [graph.graph["label"] for graph in to_networkx(graphs)] == values
+    assert from_networkx(to_networkx(graphs)).fingerprint() == graphs.fingerprint()
+    assert from_graphs(list(graphs)).fingerprint() == graphs.fingerprint()
+
+
+@pytest.mark.parametrize("form", [from_pyg, from_networkx, from_graphs])
+def test_targets_of_different_kinds_are_refused_and_named(form):
+    objects = {
+        from_pyg: [triangle(), triangle(y="toxic")],
+        from_networkx: [nx.Graph([(0, 1)], label=label) for label in (1, "toxic")],
+        from_graphs: [one._replace(y=y) for one, y in zip(load("MUTAG")[:2], (1, "toxic"), strict=True)],
+    }[form]
+    with pytest.raises(DataError, match=r"^graphs\[1\]: has the label 'toxic' while graphs\[0\] has a number"):
+        form(objects)
 
 
 def test_a_graph_without_edges_need_not_bring_edge_fields():
@@ -159,7 +206,6 @@ PYG_FAULTS = {
     "integers twice": (triangle(x=torch.arange(3), node_label=torch.arange(3)), "both in x and in node_label"),
     "floats as labels": (triangle(node_label=torch.rand(3)), "labels are integers"),
     "three dimensions": (triangle(x=torch.rand(3, 2, 2)), "has 3 dimensions"),
-    "float y": (triangle(y=torch.tensor([1.0])), "data.y = data.y.long()"),
     "several y": (triangle(y=torch.tensor([0, 1])), "y has 2 elements"),
     "edge_index of floats": (triangle(edge_index=torch.rand(2, 2)), "integers [2, edges]"),
     "edge_index of triples": (triangle(edge_index=torch.zeros(3, 2, dtype=torch.long)), "integers [2, edges]"),
@@ -187,7 +233,7 @@ def test_pyg_field_of_some_graphs_only_is_an_error(key):
 def test_pyg_graphs_that_do_not_agree_are_errors():
     with pytest.raises(DataError, match=r"graphs\[2\]: x of floats: 3 columns; graphs\[0\] has 2"):
         from_pyg([triangle(x=torch.rand(3, c)) for c in (2, 2, 3)])
-    with pytest.raises(DataError, match=r"graphs\[1\]: has no y while others have one"):
+    with pytest.raises(DataError, match=r"graphs\[1\]: has no label while others have one"):
         from_pyg([triangle(), triangle(y=None)])
     with pytest.raises(DataError, match="there are no graphs"):
         from_pyg([])
@@ -209,11 +255,11 @@ NX_FAULTS = {
     "label of float": (labelled(nx.path_graph(3), edge_label=1.5), "not 1.5"),
     "some nodes only": (labelled(nx.path_graph(3), node_label={0: 1}), "2 of 3 nodes have no 'label'"),
     "some edges only": (labelled(nx.path_graph(3), edge_weight={(0, 1): 1.0}), "1 of 2 edges have no 'weight'"),
-    "ragged": (labelled(nx.path_graph(2), x={0: (1.0,), 1: (1.0, 2.0)}), "differ in length"),
-    "NaN": (labelled(nx.path_graph(2), x=(float("nan"),)), "holds nan"),
+    "ragged": (labelled(nx.path_graph(2), node_attributes={0: (1.0,), 1: (1.0, 2.0)}), "differ in length"),
+    "NaN": (labelled(nx.path_graph(2), node_attributes=(float("nan"),)), "holds nan"),
     "weight zero": (labelled(nx.path_graph(2), edge_weight=0), "edge of weight 0"),
     "two weights": (labelled(nx.path_graph(2), edge_weight=(1.0, 2.0)), "is a number, not (1.0, 2.0)"),
-    "class of text": (nx.Graph([(0, 1)], label="yes"), "its label is 'yes'"),
+    "class that is no value": (nx.Graph([(0, 1)], label=(1, 2)), "its label is (1, 2)"),
 }  # fmt: skip
 
 
@@ -232,13 +278,13 @@ def test_networkx_nodes_of_any_name_are_numbered_in_their_order():
     graphs = from_networkx([graph], [4])
     assert graphs[0].edge_index.tolist() == [[1, 2], [2, 1]]
     assert graphs.edge_weight.tolist() == [2.0, 2.0]
-    assert graphs.classes.tolist() == [4]
+    assert graphs.y.tolist() == [4]
 
 
 def test_networkx_labels_may_be_given_beside_the_graphs():
     graphs = from_networkx([nx.path_graph(2), nx.Graph([(0, 1)], label=9)], [1, 0], "mine")
-    assert (graphs.name, graphs.labels.tolist()) == ("mine", [1, 0])
-    with pytest.raises(DataError, match="1 labels for 2 graphs"):
+    assert (graphs.name, graphs.y.tolist()) == ("mine", [1, 0])
+    with pytest.raises(DataError, match="1 targets for 2 graphs"):
         from_networkx([nx.path_graph(2)] * 2, [1])
     with pytest.raises(DataError, match=r"graphs\[0\]: has no label"):
         from_networkx([nx.path_graph(2), nx.Graph([(0, 1)], label=9)])

@@ -70,14 +70,14 @@ def _name_it(folder, labels):
 
 def test_a_name_is_looked_up_in_root_then_in_gcaps_data_then_in_the_cache(tmp_path, monkeypatch):
     _name_it(cache_folder(), "1\n2\n")
-    assert load("NCI1").classes.tolist() == [1, 2]
+    assert load("NCI1").y.tolist() == [1, 2]
     _name_it(tmp_path / "b", "3\n4\n")
     monkeypatch.setenv("GCAPS_DATA", os.pathsep.join([str(tmp_path / "a"), "", str(tmp_path / "b")]))
-    assert load("NCI1").classes.tolist() == [3, 4]
+    assert load("NCI1").y.tolist() == [3, 4]
     _name_it(tmp_path / "a", "5\n6\n")
-    assert load("NCI1").classes.tolist() == [5, 6]
+    assert load("NCI1").y.tolist() == [5, 6]
     _name_it(tmp_path / "root", "7\n8\n")
-    assert load("NCI1", tmp_path / "root").classes.tolist() == [7, 8]
+    assert load("NCI1", tmp_path / "root").y.tolist() == [7, 8]
 
 
 def test_a_folder_may_hold_a_saved_set_a_zip_or_a_tu_folder(tmp_path):
@@ -117,7 +117,7 @@ def test_labels_are_demanded_of_every_kind_of_source(tmp_path):
     for source in ([nx.path_graph(3)], tmp_path / "new.gset", write_folder(tmp_path / "tu", graph_labels=None)):
         with pytest.raises(DataError, match="label"):
             load(source)
-        assert load(source, labelled=False).labels is None
+        assert load(source, labelled=False).y is None
     load([nx.path_graph(3, create_using=nx.Graph)] * 2, labelled=False)
     one = [nx.Graph(nx.path_graph(3), label=1), nx.Graph(nx.path_graph(2), label=1)]
     with pytest.raises(DataError, match="one class only"):

@@ -1,11 +1,14 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.metrics import accuracy_score
 
 from gcaps.data.arrays import pointer
 from gcaps.data.assemble import EdgeRows, assemble
 from gcaps.data.graphset import GraphSet
+from gcaps.data.targets import Classes, target_array
 from gcaps.errors import DataError
 
 
@@ -18,7 +21,7 @@ def full_set() -> GraphSet:
         "full",
         pointer(sizes),
         EdgeRows(edges[:, 0], edges[:, 1], numbers[:, None], numbers[:, None] / 4 + 0.25, numbers + 1.0),
-        labels=np.array([7, -2, 7, 3]),
+        y=np.array([7, -2, 7, 3]),
         node_labels=np.arange(18).reshape(9, 2),
         x=np.arange(9, dtype=np.float32)[:, None],
     )
@@ -47,7 +50,7 @@ def test_adjacency_is_symmetric_sorted_and_without_loops(hostile):
 def test_single_graph_has_its_own_fields(graphs):
     path = graphs[3]
     assert path.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
-    assert (path.num_nodes, path.label) == (3, 1)
+    assert (path.num_nodes, path.y) == (3, 3)
     assert path.node_labels.tolist() == [[12, 13], [14, 15], [16, 17]]
     assert path.x[:, 0].tolist() == [6, 7, 8]
     assert path.edge_labels[:, 0].tolist() == [6, 6, 7, 7]
@@ -110,24 +113,108 @@ def test_wrong_choices_are_index_errors(graphs, which):
         graphs[which]
 
 
-def test_classes_stay_as_numbered_in_a_subset(graphs):
-    assert graphs.classes.tolist() == [-2, 3, 7]
-    assert graphs.subset([3]).labels.tolist() == [1]
-    assert graphs.subset([3]).num_classes == 3
+def test_targets_stay_as_in_the_source_in_a_subset(graphs):
+    assert graphs.num_classes == 3
+    assert graphs.subset([3, 1]).y.tolist() == [3, -2]
+    assert graphs.subset([3]).num_classes == 1
+    assert replace(graphs, y=None)[0].y is None
 
 
-def test_targets_of_unlabelled_graphs_are_an_error(graphs):
-    unlabelled = assemble("new", graphs.ptr, EdgeRows(np.zeros(0, np.int64), np.zeros(0, np.int64)))
-    with pytest.raises(DataError, match="new has no graph labels"):
-        _ = unlabelled.targets
+def test_ids_are_positions_in_the_set_that_was_read_and_subsets_keep_them(graphs, tmp_path):
+    assert graphs.ids.tolist() == [0, 1, 2, 3]
+    chosen = graphs[[3, 1, 2]]
+    assert chosen.ids.tolist() == [3, 1, 2]
+    assert chosen[1:].ids.tolist() == [1, 2]
+    assert replace(chosen, name="other").ids.tolist() == [3, 1, 2]
+    chosen.save(tmp_path / "a.gset")
+    assert GraphSet.open(tmp_path / "a.gset").ids.tolist() == [3, 1, 2]
+    graphs.save(tmp_path / "a.gset")
+    assert GraphSet.open(tmp_path / "a.gset").ids.tolist() == [0, 1, 2, 3]
+    named = replace(graphs, given_ids=np.array(["a", "b", "mol 7", "d"]))
+    named.save(tmp_path / "a.gset")
+    assert GraphSet.open(tmp_path / "a.gset")[[2, 0]].ids.tolist() == ["mol 7", "a"]
+
+
+VALUES = {
+    "strings": (["yes", "no", "perhaps", "no"], "<U7"),
+    "booleans": ([True, False, True, True], "|b1"),
+    "numbers": ([0.5, -1.0, 2.0, 0.1], "<f8"),
+    "integers": ([2**53 + 1, -1, 7, 0], "<i8"),
+}
+
+
+@pytest.mark.parametrize(("values", "dtype"), VALUES.values(), ids=VALUES)
+def test_targets_of_every_type_survive_all_that_is_done_to_a_set(graphs, tmp_path, values, dtype):
+    graphs = replace(graphs, y=target_array(values))
+    assert graphs.y.dtype.str == dtype
+    assert [one.y for one in graphs] == values
+    assert {type(one.y) for one in graphs} == {type(values[0])}
+    graphs.save(tmp_path / "a.gset")
+    opened = GraphSet.open(tmp_path / "a.gset")
+    assert (opened.y.tolist(), opened.y.dtype.str) == (values, dtype)
+    assert opened.fingerprint() == graphs.fingerprint()
+    assert graphs[[3, 0]].y.tolist() == [values[3], values[0]]
+    assert opened.fingerprint([3, 0]) == graphs[[3, 0]].fingerprint()
+    assert replace(graphs, y=graphs.y[::-1]).fingerprint() != graphs.fingerprint()
+
+
+def test_how_wide_the_array_of_strings_is_does_not_change_the_fingerprint(graphs):
+    few = replace(graphs, y=np.array(["a", "b", "longer", "c"])).subset([0, 1])
+    assert few.fingerprint() == replace(graphs.subset([0, 1]), y=np.array(["a", "b"])).fingerprint()
+    assert few.fingerprint() != replace(graphs.subset([0, 1]), y=np.array(["a", "bc"])).fingerprint()
+
+
+@pytest.mark.parametrize("values", [["a", "b", "a", "c"], [True, False, True, True], [3, 7, 3, -1]], ids=str)
+def test_predictions_in_the_sources_words_are_scored_against_y(graphs, values):
+    graphs = replace(graphs, y=target_array(values))
+    classes = Classes.of(graphs.y)
+    test = np.array([3, 1, 0])
+    codes = classes.encode(graphs.y)
+    assert sorted(set(codes.tolist())) == [*range(len(classes))]
+    assert accuracy_score(graphs.y[test], classes.decode(codes[test])) == 1
+    assert accuracy_score(graphs.y[test], classes.decode(codes[[1, 1, 0]])) == pytest.approx(2 / 3)
+    assert classes.encode(np.array(["unknown", "a"])).tolist() == [-1, 0 if "a" in values else -1]
+    assert classes.encode(np.array([99])).tolist() == [-1]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([1, 2, "b"], r"^graphs\[2\]: has the label 'b' while graphs\[0\] has a number"),
+        (["a", True], r"^graphs\[1\]: has the label True while graphs\[0\] has a string"),
+        ([False, 1], r"^graphs\[1\]: has the label 1 while graphs\[0\] has a boolean"),
+        ([1, None, 2], r"^graphs\[1\]: has no label while others have one"),
+        ([1, [2]], r"^graphs\[1\]: its label is \[2\]; a label is a number, a boolean or a string"),
+        ([1, 2**70], "at most 64 bits"),
+    ],
+    ids=str,
+)
+def test_targets_of_different_kinds_are_refused_in_one_line(values, message):
+    with pytest.raises(DataError, match=message) as caught:
+        target_array(values)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.array([1, 1]), "all graphs have the label 1"),
+        (np.array([0.5, 1]), "holds real numbers, not classes"),
+        (np.zeros((2, 2)), r"has shape \(2, 2\)"),
+        (np.array([]), "no label"),
+    ],
+    ids=["one class", "real numbers", "two columns", "nothing"],
+)
+def test_what_is_not_two_classes_is_refused(y, message):
+    with pytest.raises(DataError, match=message):
+        Classes.of(y)
 
 
 def test_fingerprint_changes_with_any_array_and_with_nothing_else(graphs):
-    from dataclasses import replace
-
     expected = graphs.fingerprint()
     assert full_set().fingerprint() == expected
     assert replace(graphs, name="other", notes={"rows": 0}).fingerprint() == expected
+    assert replace(graphs, given_ids=np.array(list("abcd"))).fingerprint() == expected
     for key, array in graphs.arrays().items():
         other = array.copy()
         other.reshape(-1)[0] += 1
@@ -217,9 +304,10 @@ DAMAGE = {
     "array empty": lambda f: (f / "col.npy").write_bytes(b""),
     "array garbage": lambda f: (f / "col.npy").write_bytes(b"garbage"),
     "array cut": lambda f: (f / "col.npy").write_bytes((f / "col.npy").read_bytes()[:-4]),
-    "array of another set": lambda f: np.save(f / "labels.npy", np.zeros(9)),
-    "pickled array": lambda f: np.save(f / "labels.npy", np.array([{}], dtype=object), allow_pickle=True),
-    "rows too few": lambda f: _array(f, "labels", np.zeros(2, np.int64)),
+    "array of another set": lambda f: np.save(f / "y.npy", np.zeros(9)),
+    "pickled array": lambda f: np.save(f / "y.npy", np.array([{}], dtype=object), allow_pickle=True),
+    "rows too few": lambda f: _array(f, "y", np.zeros(2, np.int64)),
+    "names too few": lambda f: _array(f, "given_ids", np.zeros(2, np.int64)),
     "pointer empty": lambda f: _array(f, "ptr", np.zeros(0, np.int64)),
 }
 
@@ -238,8 +326,8 @@ def test_damaged_folder_is_a_data_error_that_names_it(graphs, tmp_path, damage):
 def test_array_that_points_outside_its_folder_is_refused(graphs, tmp_path):
     folder = tmp_path / "a.gset"
     graphs.save(folder)
-    (folder / "labels.npy").rename(tmp_path / "elsewhere.npy")
-    (folder / "labels.npy").symlink_to(tmp_path / "elsewhere.npy")
+    (folder / "y.npy").rename(tmp_path / "elsewhere.npy")
+    (folder / "y.npy").symlink_to(tmp_path / "elsewhere.npy")
     with pytest.raises(DataError, match="points outside"):
         GraphSet.open(folder)
 

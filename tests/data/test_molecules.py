@@ -37,8 +37,8 @@ def table(tmp_path):
 @needs_rdkit
 def test_atoms_and_bonds_become_labelled_nodes_and_edges(table):
     graphs = gcaps.load(table)
-    assert (graphs.name, len(graphs), graphs.classes.tolist()) == ("drugs", 7, [0, 1])
-    assert graphs.labels.tolist() == [1, 0, 1, 0, 1, 0, 1]
+    assert (graphs.name, len(graphs), graphs.num_classes) == ("drugs", 7, 2)
+    assert graphs.y.tolist() == [1, 0, 1, 0, 1, 0, 1]
     ethanol, phenol, nitrogen, salt, water, methane, ethylene = graphs
     assert ethanol.node_labels[:, 0].tolist() == [6, 6, 8]
     assert ethanol.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
@@ -97,13 +97,29 @@ def test_ways_of_writing_a_table_do_not_matter(table, tmp_path, name, rewrite):
 def test_columns_are_guessed_from_their_names_or_given(tmp_path, header, columns, labels):
     path = written(tmp_path / "t.csv", f"{header}\nCC,3\nCCC,4\n")
     graphs = read_smiles(path, columns)
-    assert graphs.classes[graphs.labels].tolist() == labels
+    assert graphs.y.tolist() == labels
 
 
 @needs_rdkit
 def test_one_of_several_columns_can_be_named(tmp_path):
     path = written(tmp_path / "t.csv", "id,smiles,p_np,activity\n1,CC,0,1\n2,CCC,1,1\n")
-    assert read_smiles(path, Columns(label="p_np")).labels.tolist() == [0, 1]
+    assert read_smiles(path, Columns(label="p_np")).y.tolist() == [0, 1]
+
+
+@needs_rdkit
+@pytest.mark.parametrize(
+    ("labels", "dtype"),
+    [(["toxic", " fine", "toxic"], "<U5"), (["0.5", "-1", "2e-3"], "<f8"), (["1.0", "-1", "3"], "<i8")],
+    ids=["strings", "numbers", "integers"],
+)
+@pytest.mark.parametrize("molecules", [1, None])
+def test_labels_are_of_the_type_of_the_first(tmp_path, labels, dtype, molecules):
+    rows = "".join(f"{'C' * (n + 1)},{label}\n" for n, label in enumerate(labels))
+    chunks = molecule_chunks(written(tmp_path / "t.csv", "smiles,y\n" + rows), molecules=molecules)
+    graphs = write_graphs(chunks, tmp_path / "t.gset")
+    assert graphs.y.dtype.str == dtype
+    expected = [label.strip() for label in labels] if dtype.startswith("<U") else [float(label) for label in labels]
+    assert graphs.y.tolist() == expected
 
 
 FAULTS = {
@@ -114,6 +130,8 @@ FAULTS = {
     "words for labels": (TABLE + "x,CC,toxic\n", 9, "the label 'toxic' is not an integer"),
     "regression": (TABLE + "x,CC,0.5\n", 9, "the label '0.5' is not an integer"),
     "not a number": (TABLE + "x,CC,nan\n", 9, "the label 'nan' is not an integer"),
+    "words after numbers": ("smiles,y\nC,0.5\nCC,toxic\n", 3, "the label 'toxic' is not a finite number"),
+    "not finite": ("smiles,y\nC,nan\nCC,1\n", 2, "the label 'nan' is not a finite number"),
     "short row": (TABLE + "x,CC\n", 9, "has 2 columns where 3 are due"),
     "after a value of two lines": (TABLE + '"x\ny",CC,1\nz,?,0\n', 11, "'?' is not a SMILES"),
     "no such columns": ("a,b,c\n1,2,3\n", 1, "has no column called smiles; name one (--smiles NAME) of a, b, c"),
@@ -170,10 +188,10 @@ def main_ok(arguments):
 
 @needs_rdkit
 def test_tables_for_prediction_need_no_labels(tmp_path):
-    assert gcaps.load(written(tmp_path / "a.csv", "smiles\nC\nCC\n"), labelled=False).labels is None
-    assert gcaps.load(written(tmp_path / "b.csv", "smiles,y\nC,\nCC,1\n"), labelled=False).labels is None
-    assert gcaps.load(written(tmp_path / "c.csv", "smiles,y\nC,1\nCC,1\n"), labelled=False).labels.tolist() == [0, 0]
-    assert gcaps.load(written(tmp_path / "d.csv", "smiles,id\nC,1\nCC,2\n"), labelled=False).labels is None
+    assert gcaps.load(written(tmp_path / "a.csv", "smiles\nC\nCC\n"), labelled=False).y is None
+    assert gcaps.load(written(tmp_path / "b.csv", "smiles,y\nC,\nCC,1\n"), labelled=False).y is None
+    assert gcaps.load(written(tmp_path / "c.csv", "smiles,y\nC,1\nCC,1\n"), labelled=False).y.tolist() == [1, 1]
+    assert gcaps.load(written(tmp_path / "d.csv", "smiles,id\nC,1\nCC,2\n"), labelled=False).y is None
 
 
 def test_without_rdkit_the_error_says_what_to_install(table, monkeypatch):

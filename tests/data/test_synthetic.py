@@ -8,7 +8,7 @@ def test_molecules_have_the_promised_size_and_classes(tmp_path):
     assert len(graphs) == 9000
     assert abs(graphs.num_nodes / 9000 - 25) < 0.3
     assert abs(graphs.num_edges / 9000 - 27) < 0.5
-    assert 0.4 < graphs.labels.mean() < 0.6
+    assert 0.4 < graphs.y.mean() < 0.6
     assert graphs.notes == {}
 
 
@@ -16,7 +16,7 @@ def test_class_is_whether_nitrogen_and_oxygen_are_joined():
     graphs = next(random_molecules(300))
     for one in graphs:
         ends = one.node_labels[one.edge_index, 0]
-        assert one.label == int(((ends[0] == 7) & (ends[1] == 8)).any())
+        assert one.y == int(((ends[0] == 7) & (ends[1] == 8)).any())
 
 
 def test_every_molecule_is_connected():

@@ -20,8 +20,7 @@ def test_well_formed_folder_is_read_as_written(expected):
     assert expected.ptr.tolist() == [0, 3, 6]
     assert expected.rowptr.tolist() == [0, 2, 4, 6, 7, 9, 10]
     assert expected.col.tolist() == [1, 2, 0, 2, 0, 1, 1, 0, 2, 1]
-    assert expected.classes.tolist() == [-1, 1]
-    assert expected.labels.tolist() == [1, 0]
+    assert (expected.y.tolist(), expected.y.dtype) == ([1, -1], np.int64)
     assert expected.node_labels[:, 0].tolist() == [0, 1, 2, 0, 1, 2]
     assert expected.x[:3].tolist() == [[0.5, 1], [1e-3, 2], [-1, 3]]
     assert expected.edge_labels[:, 0].tolist() == [7, 9, 7, 8, 9, 8, 7, 7, 8, 8]
@@ -104,8 +103,8 @@ def test_set_without_any_edge_is_read(tmp_path):
 
 
 def test_unlabelled_graphs_are_read_when_asked_for(tmp_path):
-    assert read_tu(write_folder(tmp_path / "new", graph_labels=None), labelled=False).labels is None
-    assert read_tu(write_folder(tmp_path / "one", graph_labels="3\n3\n"), labelled=False).classes.tolist() == [3]
+    assert read_tu(write_folder(tmp_path / "new", graph_labels=None), labelled=False).y is None
+    assert read_tu(write_folder(tmp_path / "one", graph_labels="3\n3\n"), labelled=False).y.tolist() == [3, 3]
 
 
 def test_labels_beyond_32_bits_are_exact(tmp_path):

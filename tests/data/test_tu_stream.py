@@ -44,7 +44,7 @@ CHANGES = {
         "A": "1, 3\n3, 1\n2, 4\n4, 2\n5, 5\n", "graph_indicator": "2\n1\n2\n1\n3\n2\n", "graph_labels": "0\n1\n0\n",
         "edge_labels": "5\n6\n7\n8\n9\n",
     },
-    "edge attributes": {"edge_attr": "".join(f"{i / 7}, {-i}\n" for i in range(10))},
+    "edge attributes": {"edge_attributes": "".join(f"{i / 7}, {-i}\n" for i in range(10))},
     "labels beyond 32 bits in one stride": {"node_labels": f"{2**40}\n1\n2\n0\n1\n2\n"},
 }  # fmt: skip
 
@@ -58,7 +58,7 @@ def test_every_peculiarity_is_settled_as_in_memory(tmp_path, changes):
 def test_edges_in_random_order_are_sorted_on_disk(tmp_path, monkeypatch):
     monkeypatch.setattr("gcaps.data.tu_stream.BLOCK", 3000)
     monkeypatch.setattr("gcaps.data.text._STRIDE", 20_000)
-    names = ("A", "edge_labels", "edge_attr")
+    names = ("A", "edge_labels", "edge_attributes")
     tables = {name: (CUNEIFORM / f"Cuneiform_{name}.txt").read_text().splitlines() for name in names[::2]}
     order = np.random.default_rng(0).permutation(len(tables["A"]))
     for file in CUNEIFORM.glob("*.txt"):

@@ -60,16 +60,42 @@ def test_kinds_of_objects_may_be_mixed(tmp_path):
 
 def test_a_list_of_graphs_is_the_set_it_was_taken_from():
     graphs = full_set()
-    again = from_graphs(list(graphs))
-    assert again.classes.tolist() == [0, 1, 2], "a Graph knows its class by number"
-    assert replace(again, classes=graphs.classes).fingerprint() == graphs.fingerprint()
+    assert from_graphs(list(graphs)).fingerprint() == graphs.fingerprint()
 
 
-def test_classes_are_numbered_over_all_chunks(tmp_path):
-    chunks = [from_graphs([graph(label=label) for label in labels]) for labels in ([7, 7], [-2], [100, 7])]
+@pytest.mark.parametrize(
+    "values",
+    [[[7, 7], [-2], [100, 7]], [["no", "no"], ["perhaps"], ["", "yes"]], [[True, True], [False]], [[1, 2], [0.5], [3]]],
+    ids=["integers", "strings", "booleans", "numbers"],
+)
+def test_targets_of_all_chunks_are_those_of_the_whole(tmp_path, values):
+    chunks = [from_graphs([graph(y=y) for y in some]) for some in values]
     opened = write_graphs(chunks, tmp_path / "set.gset")
-    assert opened.classes.tolist() == [-2, 7, 100]
-    assert opened.labels.tolist() == [1, 1, 0, 2, 1]
+    whole = from_graphs([graph(y=y) for some in values for y in some])
+    assert opened.y.tolist() == [y for some in values for y in some]
+    assert opened.y.dtype == whole.y.dtype
+    assert opened.fingerprint() == whole.fingerprint()
+
+
+def test_ids_that_chunks_bring_are_kept_and_others_are_positions(tmp_path):
+    graphs = from_graphs([graph(n) for n in range(1, 6)])
+    assert write_graphs([graphs, graphs], tmp_path / "a.gset").ids.tolist() == [*range(10)]
+    assert write_graphs([graphs[3:], graphs[:2]], tmp_path / "b.gset").ids.tolist() == [3, 4, 0, 1]
+    late = write_graphs([graph(2), graphs[:3], graphs[[4, 1]], graph(2)], tmp_path / "c.gset")
+    assert late.ids.tolist() == [0, 0, 1, 2, 4, 1, 6]
+    named = replace(graphs, given_ids=np.array(["a", "bb", "c", "d", "eeee"]))
+    opened = write_graphs(named.chunks(1), tmp_path / "d.gset")
+    assert opened.ids.tolist() == ["a", "bb", "c", "d", "eeee"]
+    named.save(tmp_path / "e.gset")
+    assert contents(tmp_path / "e.gset")["given_ids.npy"] == contents(tmp_path / "d.gset")["given_ids.npy"]
+
+
+@pytest.mark.parametrize("chunks", [["named", "plain"], ["plain", "named"]], ids=str)
+def test_names_and_positions_are_not_mixed(tmp_path, chunks):
+    plain = from_graphs([graph(), graph()])
+    sets = {"plain": plain, "named": replace(plain, given_ids=np.array(["a", "b"]))}
+    with pytest.raises(DataError, match=r"^graphs\[2\]: has the id ('a'|0) while graphs\[0\] has a (string|number)"):
+        write_graphs([sets[chunk] for chunk in chunks], tmp_path / "set.gset")
 
 
 def test_weights_that_come_late_are_one_in_all_graphs_before(tmp_path):
@@ -104,8 +130,11 @@ def test_edgeless_chunks_go_with_labelled_edges(tmp_path):
 
 
 FAULTS = {
-    "label missing later": ([graph(label=1), graph()], "graphs[1]: has no label while graphs[0] has"),
-    "label missing earlier": ([graph(), graph(label=1)], "graphs[0]: has no label while graphs[1] has"),
+    "label missing later": ([graph(y=1), graph()], "graphs[1]: has no label while graphs[0] has"),
+    "label missing earlier": ([graph(), graph(y=1)], "graphs[0]: has no label while graphs[1] has"),
+    "string after numbers": ([graph(y=1), graph(y="1")], "graphs[1]: has the label '1' while graphs[0] has a number"),
+    "number after strings": ([graph(y="a"), graph(y=1.5)], "graphs[1]: has the label 1.5 while graphs[0] has a string"),
+    "boolean after numbers": ([graph(y=0), graph(y=True)], "graphs[1]: has the label True while graphs[0]"),
     "node labels missing": (
         [graph(node_labels=np.zeros((2, 1), np.int64)), graph()],
         "graphs[1]: has no node labels while graphs[0] has; give it to all graphs or to none",
@@ -162,7 +191,7 @@ def test_pyg_graphs_have_weights_all_or_none_as_in_memory(tmp_path, monkeypatch,
 def test_an_error_that_the_caller_swallows_still_writes_nothing(tmp_path):
     def swallowing() -> None:
         with GraphSetWriter(tmp_path / "set.gset") as writer:
-            writer.extend(from_graphs([graph(label=1)]))
+            writer.extend(from_graphs([graph(y=1)]))
             with pytest.raises(DataError):
                 writer.extend(from_graphs([graph()]))
 

@@ -24,20 +24,20 @@ FAULTS = {
     "words": ({"graph_labels": "1\nmutagenic\n"}, "graph_labels", 2, "'mutagenic' is not an integer"),
     "three columns": ({"A": A.replace("5, 4", "5, 4, 1")}, "A", 8, "has 3 columns where 2 are due"),
     "one column": ({"A": A.replace("5, 4", "5")}, "A", 8, "has 1 columns where 2 are due"),
-    "columns vary": ({"x": "1, 2\n1, 2\n1\n"}, "x", 3, "has 1 columns where 2 are due"),
+    "columns vary": ({"node_attributes": "1, 2\n1, 2\n1\n"}, "node_attributes", 3, "has 1 columns where 2 are due"),
     "two numbers in a field": ({"A": A.replace("5, 4", "5 4")}, "A", 8, "'5 4' is not an integer"),
     "empty field": ({"A": A.replace("5, 4", "5,")}, "A", 8, "'' is not an integer"),
-    "NaN": ({"x": "1\n2\nnan\n4\n5\n6\n"}, "x", 3, "'nan' is not a finite number"),
-    "infinity": ({"x": "1\n2\n3\n-inf\n5\n6\n"}, "x", 4, "'-inf' is not a finite number"),
-    "overflow": ({"x": "1\n2\n3\n4\n1e999\n6\n"}, "x", 5, "'1e999' is not a finite number"),
+    "NaN": ({"node_attributes": "1\n2\nnan\n4\n5\n6\n"}, "node_attributes", 3, "'nan' is not a finite number"),
+    "infinity": ({"node_attributes": "1\n2\n3\n-inf\n5\n6\n"}, "node_attributes", 4, "'-inf' is not a finite number"),
+    "overflow": ({"node_attributes": "1\n2\n3\n4\n1e999\n6\n"}, "node_attributes", 5, "'1e999' is not a finite number"),
     "blank line": ({"graph_indicator": "1\n1\n1\n\n2\n2\n2\n"}, "graph_indicator", 4, "blank line between rows"),
     "binary garbage": ({"A": b"\x00\x01\x02\xff\n"}, "A", 1, "is not an integer"),
     "not UTF-8": ({"graph_labels": b"1\n\xe9\n"}, "graph_labels", 2, "is not an integer"),
     "byte order mark": ({"graph_labels": b"\xef\xbb\xbf1\n2\n"}, "graph_labels", 1, "is not an integer"),
     "too few node labels": ({"node_labels": "0\n1\n2\n"}, "node_labels", None, "has 3 rows, but"),
-    "too many node attributes": ({"x": "1\n" * 7}, "x", None, "has 7 rows, but"),
+    "too many node attributes": ({"node_attributes": "1\n" * 7}, "node_attributes", None, "has 7 rows, but"),
     "too few edge labels": ({"edge_labels": "1\n"}, "edge_labels", None, "has 1 rows, but"),
-    "too few edge attributes": ({"edge_attr": "0.5\n"}, "edge_attr", None, "has 1 rows, but"),
+    "too few edge attributes": ({"edge_attributes": "0.5\n"}, "edge_attributes", None, "has 1 rows, but"),
     "graph not there": ({"graph_indicator": "1\n1\n1\n2\n2\n3\n"}, "graph_indicator", 6, "there are graphs 1 to 2"),
     "graph zero": ({"graph_indicator": "0\n1\n1\n2\n2\n2\n"}, "graph_indicator", 1, "names graph 0"),
     "graph without nodes": ({"graph_labels": "1\n-1\n1\n"}, "graph_labels", 3, "graph 3 has no nodes"),
@@ -100,7 +100,7 @@ def test_path_that_is_not_there(tmp_path, monkeypatch, capsys):
 
 @pytest.fixture
 def archive(tmp_path):
-    return zipped(write_folder(tmp_path / "DS", x=None), tmp_path / "DS.zip")
+    return zipped(write_folder(tmp_path / "DS", node_attributes=None), tmp_path / "DS.zip")
 
 
 def test_fault_inside_a_zip_names_the_member(tmp_path, monkeypatch, capsys):

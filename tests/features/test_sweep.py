@@ -123,7 +123,7 @@ def test_graph_vectors_feed_a_random_forest():
     trees = [nx.random_labeled_tree(n, seed=n) for n in range(5, 25)]
     families = GraphSet.from_networkx(cycles + trees, y=[0] * 20 + [1] * 20)
     model = clone(make_pipeline(GraphFGSD(bins=50), RandomForestClassifier(50, random_state=0)))
-    assert model.fit(families, families.labels).score(families, families.labels) > 0.9
+    assert model.fit(families, families.y).score(families, families.y) > 0.9
 
 
 def test_a_fit_on_known_graphs_computes_no_distance_again(shape_set, monkeypatch):

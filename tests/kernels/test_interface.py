@@ -102,7 +102,7 @@ def test_grid_search_over_kernel_and_machine() -> None:
     graphs = load("MUTAG").subset(range(60))
     pipeline = make_pipeline(WeisfeilerLehman(normalize=True), SVC(kernel="precomputed"))
     search = GridSearchCV(pipeline, {"weisfeilerlehman__height": [0, 2], "svc__C": [1, 100]}, cv=3)
-    search.fit(graphs, graphs.targets)
+    search.fit(graphs, graphs.y)
     assert search.best_score_ > 0.7
     assert search.predict(graphs).shape == (60,)
 

@@ -1,7 +1,6 @@
-"""From a GraphSet to block-diagonal batches, by array indexing alone."""
+"""Block-diagonal batches cut out of a GraphSet by array indexing."""
 
-from gcaps.batching.ahead import ahead
-from gcaps.batching.batch import Batch, BatchSource, Extras
-from gcaps.batching.sampler import shuffled, within_budget
+from gcaps.batching.batch import Batch, BatchSource, Extras, node_budget_batches, shuffled
+from gcaps.batching.prefetch import prefetch
 
-__all__ = ["Batch", "BatchSource", "Extras", "ahead", "shuffled", "within_budget"]
+__all__ = ["Batch", "BatchSource", "Extras", "node_budget_batches", "prefetch", "shuffled"]

@@ -1,7 +1,8 @@
-"""A block-diagonal batch of graphs, cut out of a GraphSet by array indexing alone."""
+"""Block-diagonal batches of graphs, cut out of a GraphSet by array indexing, and which graphs make up a batch."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Protocol
 
@@ -10,16 +11,17 @@ import torch
 from torch import Tensor
 
 from gcaps.batching.merging import MergedNodes, merged_nodes
-from gcaps.data.arrays import Array, Ints, pointer, ranges
+from gcaps.data.arrays import Array, Ints, pointer, ranges, strides
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.features import NodeFeatures, NodeMatrix
 
 
 class Extras(Protocol):
-    """What a network wants of graphs beside features and edges, made once for a set."""
+    """Tensors that a network needs besides node features and edges, computed once for a set."""
 
     def take(self, indices: Ints) -> dict[str, Tensor]:
-        """The part that belongs to the graphs at ``indices``, in that order."""
+        """Return the part that belongs to the graphs at ``indices``, in that order."""
         ...
 
 
@@ -28,37 +30,38 @@ class Batch:
     """B graphs as one disconnected graph of n nodes and e arcs."""
 
     dense: Tensor
-    """[n, d − one_hot] node features that are not one-hot."""
+    """[n, d − one_hot] node features without the one-hot columns."""
     rowptr: Tensor
     """[n+1] node v owns the arcs rowptr[v] … rowptr[v+1]−1."""
     col: Tensor
-    """[e] the other end of each arc, counted within the batch."""
+    """[e] target of each arc, numbered within the batch."""
     weight: Tensor | None
-    """[e] arc weights, or None where all are one."""
+    """[e] arc weights; None if all are 1."""
     ptr: Tensor
     """[B+1] graph g owns the nodes ptr[g] … ptr[g+1]−1."""
     batch: Tensor
-    """[n] the graph of each node."""
+    """[n] graph of each node."""
     y: Tensor | None
-    """[B] class of each graph."""
+    """[B] class number of each graph."""
     one_hot_index: Tensor | None = None
-    """[n, c] int32: in which column of x each one stands, −1 for none; None where x has no one-hot columns."""
+    """[n, c] int32 columns of x that are 1, −1 for none; None if x has no one-hot columns."""
     one_hot: int = 0
-    """How many one-hot columns x has; they come first."""
+    """Number of one-hot columns of x; they come first."""
     extras: dict[str, Tensor] | None = None
-    """What the source's :class:`Extras` say of these graphs."""
+    """:class:`Extras` of these graphs."""
     multiplicity: Tensor | None = None
-    """[n] how many nodes of its graph each row stands for; None where each is one node.
+    """[n] number of nodes that each row represents; None if every row is one node.
 
-    See :mod:`gcaps.batching.merging`; n is then the number of rows, and ``weight`` how many arcs each arc stands for.
+    With merged nodes (:mod:`gcaps.batching.merging`) n is the number of rows, and ``weight`` the number of arcs that
+    each arc represents.
     """
 
     @property
     def x(self) -> Tensor:
-        """[n, d] node features, written out."""
+        """[n, d] dense node features."""
         if self.one_hot_index is None:
             return self.dense
-        # a code of −1 goes into a column that is then cut off
+        # an index of −1 sets a column that is then cut off
         ones = self.dense.new_zeros(len(self.dense), self.one_hot + 1)
         at = torch.where(self.one_hot_index < 0, self.one_hot, self.one_hot_index).long()
         ones.scatter_(1, at, torch.ones_like(at, dtype=ones.dtype))
@@ -70,7 +73,7 @@ class Batch:
         return len(self.ptr) - 1
 
     def to(self, device: torch.device | str) -> Batch:
-        """The same batch on another device."""
+        """Return the same batch on another device."""
         given: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         if self.extras is not None:
             given["extras"] = {name: t.to(device) for name, t in self.extras.items()}
@@ -83,13 +86,14 @@ class BatchSource:
 
     Args:
         graphs: the set; its arrays may be memory-mapped.
-        x: [N, d] features of all its nodes, in its order, as an array or a NodeMatrix; or fitted features, which then
-            describe each batch's graphs when it is taken, so that nothing is ever held for all nodes.
+        x: [N, d] features of all nodes, as an array or a NodeMatrix; or fitted features, which are then computed for
+            the graphs of each batch when it is taken, so that features of all nodes are never held at once.
         dtype: floating-point type of the batches.
-        extras: what batches carry beside features and edges.
-        merge: let a row stand for all nodes of a graph that no network can tell apart, where that pays; for networks
-            that heed :attr:`Batch.multiplicity`.
+        extras: tensors that batches carry besides features and edges.
+        merge: represent all nodes of a graph that no network can distinguish by one row, where that pays; for networks
+            that take :attr:`Batch.multiplicity` into account.
         y: [G] class number of each graph.
+        prepared: results shared by several sources of the same set, such as the colors that ``merge`` needs.
     """
 
     def __init__(
@@ -100,35 +104,36 @@ class BatchSource:
         extras: Extras | None = None,
         merge: bool = False,
         y: Ints | None = None,
+        prepared: PreparedSet | None = None,
     ) -> None:
         if not isinstance(x, NodeFeatures) and len(x) != graphs.num_nodes:
             raise ValueError(f"{len(x)} rows of features for {graphs.num_nodes} nodes")
         self.merged: MergedNodes | None = None
         if merge and isinstance(x, NodeMatrix):
-            self.merged = merged_nodes(graphs, x)
+            self.merged = merged_nodes(graphs, x, prepared)
             x = x if self.merged is None else x[self.merged.head]
         self.graphs, self.x, self.dtype, self.extras, self.y = graphs, x, dtype, extras, y
         self._rows: GraphSet | MergedNodes = self.merged or graphs
         self._first_arc = self._rows.rowptr[self._rows.ptr]
         self._arc_counts = np.diff(self._first_arc)
         self.sizes: Ints = np.diff(self._rows.ptr)
-        """[G] the rows of each graph."""
+        """[G] number of rows of each graph."""
 
     @property
     def streams(self) -> bool:
-        """Whether taking a batch costs enough (reading files, describing nodes) to be done ahead."""
+        """Whether taking a batch reads files or computes features, so that prefetching pays."""
         return isinstance(self.x, NodeFeatures)
 
     @property
     def num_features(self) -> int:
-        """d"""
+        """Number of node features d."""
         return self.x.num_features if isinstance(self.x, NodeFeatures) else self.x.shape[1]
 
     def __len__(self) -> int:
         return len(self.graphs)
 
     def take(self, indices: Array) -> Batch:
-        """The batch of the graphs at ``indices``, in that order; no loop over graphs, nodes or arcs."""
+        """Return the batch of the graphs at ``indices``, in that order."""
         graphs, rows = self.graphs, self._rows
         indices = np.asarray(indices, dtype=np.int64)
         sizes, arcs = self.sizes[indices], self._arc_counts[indices]
@@ -153,3 +158,20 @@ class BatchSource:
             None if self.extras is None else self.extras.take(indices),
             None if self.merged is None else torch.from_numpy(self.merged.multiplicity[nodes]).to(self.dtype),
         )
+
+
+def shuffled(indices: Array, batch_size: int, rng: np.random.Generator) -> Iterator[Ints]:
+    """Yield one epoch of batches: every index once, in random order, in batches of near-equal size ≤ ``batch_size``.
+
+    Near-equal sizes avoid a last batch of one graph, whose batch statistics would be noise.
+    """
+    order = rng.permutation(np.asarray(indices, dtype=np.int64))
+    yield from np.array_split(order, -(-len(order) // batch_size))
+
+
+def node_budget_batches(sizes: Array, budget: int) -> Iterator[Ints]:
+    """Yield consecutive positions whose ``sizes`` add up to at most ``budget``; a larger single graph is alone.
+
+    For prediction, where memory grows with the nodes of a batch and not with its graphs.
+    """
+    return (np.arange(first, last) for first, last in strides(sizes, budget))

@@ -1,15 +1,14 @@
-"""Nodes that no network can tell apart, merged into one row each: smaller batches with the same outcome.
+"""Merge nodes that no network can distinguish into one row each: smaller batches with the same result.
 
-Nodes of one stable color (see :mod:`gcaps.data.colors`) with the same features have the same capsules in every layer,
-whatever the weights. Leaves of one hub and members of one clique are of that kind, so an ego network of twenty actors
-may have four rows, and its arcs become few. A row stands for m nodes: row a has A_ab arcs to row b, b's nodes among the
-neighbors of any one node of a, and m_a A_ab = m_b A_ba. Means, covariances and batch statistics count a row m times.
+Nodes with the same stable color (:func:`gcaps.data.hashing.stable_colors`) and the same features have the same capsules
+in every layer, whatever the weights. Leaves of one hub and members of one clique are of that kind, so an ego network of
+twenty actors may have four rows and few arcs. A row represents m nodes: A_ab is the number of neighbors in row b of any
+node in row a, and m_a A_ab = m_b A_ba. Means, covariances and batch statistics count a row m times.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -18,12 +17,13 @@ from gcaps.data.arrays import Floats, Ints, Ints32, pointer, ranges, strides
 from gcaps.data.colors import stable_colors
 from gcaps.data.graphset import GraphSet
 from gcaps.data.names import Names, join, rows
+from gcaps.data.prepared import PreparedSet
 from gcaps.features import NodeMatrix
 
-WORTHWHILE = 0.7
-"""Merging begins to pay where this share of the rows is left, or less."""
+MAX_SHARE = 0.7
+"""Nodes are merged if at most this share of the rows is left; above it, merging costs more than it saves."""
 PIECE = 1 << 20
-"""Arcs that are looked at at a time."""
+"""Arcs that are colored together."""
 
 
 @dataclass(frozen=True)
@@ -33,33 +33,39 @@ class MergedNodes:
     ptr: Ints
     """[G+1] graph g owns the rows ptr[g] … ptr[g+1]−1."""
     rowptr: Ints
-    """[K+1]"""
+    """[K+1] row a owns the arcs rowptr[a] … rowptr[a+1]−1."""
     col: Ints32
-    """[E'] the other end of each arc, counted within its graph."""
+    """[E'] target row of each arc, numbered within its graph."""
     edge_weight: Floats
-    """[E'] A_ab"""
+    """[E'] A_ab."""
     head: Ints
     """[K] one node of each row."""
     multiplicity: Floats
-    """[K] m, how many nodes each row stands for."""
+    """[K] number of nodes m of each row."""
 
 
-def merged_nodes(graphs: GraphSet, x: NodeMatrix) -> MergedNodes | None:
-    """The rows that graphs with node features x [N, d] have; None where edges have weights or it would not pay."""
+def merged_nodes(graphs: GraphSet, x: NodeMatrix, prepared: PreparedSet | None = None) -> MergedNodes | None:
+    """Return the rows of graphs with node features x [N, d]; None if edges have weights or merging would not pay.
+
+    Args:
+        graphs: the set.
+        x: features of its nodes.
+        prepared: keeps the stable colors, which do not depend on x, for the next call.
+    """
     if graphs.edge_weight is not None or not graphs.num_nodes:
         return None
     graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
-    structural = join(graph, _structural_colors(graphs))
+    structural = join(graph, structural_colors(graphs, prepared))
     kinds = len(np.unique(structural))
-    if kinds > WORTHWHILE * graphs.num_nodes:
+    if kinds > MAX_SHARE * graphs.num_nodes:
         return None
     colors = join(structural, _content(x))
-    if len(np.unique(colors)) > kinds:  # features tell more than labels and structure
+    if len(np.unique(colors)) > kinds:  # features distinguish more than labels and structure
         colors = stable_colors(graphs, colors)
     _, head, row, multiplicity = np.unique(
         join(graph, colors), return_index=True, return_inverse=True, return_counts=True
     )
-    if len(head) > WORTHWHILE * graphs.num_nodes:
+    if len(head) > MAX_SHARE * graphs.num_nodes:
         return None
     order = np.argsort(head)  # rows in the order of their graphs
     place = np.empty(len(order), dtype=np.int64)
@@ -82,24 +88,21 @@ def merged_nodes(graphs: GraphSet, x: NodeMatrix) -> MergedNodes | None:
     )
 
 
-_known: WeakKeyDictionary[GraphSet, Names] = WeakKeyDictionary()
+def structural_colors(graphs: GraphSet, prepared: PreparedSet | None = None) -> Names:
+    """[N] stable colors without features, kept in ``prepared``: features are fitted again for each fold, colors not."""
 
+    def compute() -> Names:
+        # piece by piece to bound memory; a color does not depend on the other graphs of its set
+        parts = (graphs.subset(np.arange(first, last)) for first, last in strides(graphs.arc_counts, PIECE))
+        return np.concatenate([stable_colors(part) for part in parts])
 
-def _structural_colors(graphs: GraphSet) -> Names:
-    """Stable colors without features, found once for a set: features are fitted anew for each fold.
-
-    Some graphs at a time, since a color's name does not depend on the set it was met in.
-    """
-    if graphs not in _known:
-        parts = (graphs.subset(np.arange(a, b)) for a, b in strides(graphs.arc_counts, PIECE))
-        _known[graphs] = np.concatenate([stable_colors(part) for part in parts])
-    return _known[graphs]
+    return compute() if prepared is None else prepared.get("structural colors", compute)
 
 
 def _content(x: NodeMatrix) -> Names:
-    """[N] a name for each row of features, the same for equal rows."""
+    """[N] hash of each row of features."""
     one_hot_index = x.one_hot_index if x.one_hot_index.shape[1] else np.zeros((len(x), 1), np.int32)
     if not x.dense.shape[1]:
         return rows(one_hot_index)
-    bits = np.ascontiguousarray(x.dense + np.float32(0)).view(np.int32)  # + 0 mends −0
+    bits = np.ascontiguousarray(x.dense + np.float32(0)).view(np.int32)  # + 0 turns −0 into 0
     return join(rows(one_hot_index), rows(bits))

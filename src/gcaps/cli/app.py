@@ -1,6 +1,6 @@
 """The command ``gcaps``: its verbs, and how errors leave it.
 
-A verb's module is imported when the verb is called, so that ``gcaps --help`` answers at once.
+A verb's module is imported when the verb is called, so that ``gcaps --help`` is quick.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from gcaps.version import __version__
 VERBS = {
     "demo": "the three-minute tour: train and honestly evaluate GCAPS-CNN on 188 real molecules",
     "data": "data sets: list, get, check, convert",
-    "train": "train a classifier on all graphs of a data set and save it",
+    "train": "train any method on all graphs of a data set and save it",
     "predict": "classes and probabilities for graphs, as CSV",
     "evaluate": "cross-validate a method; every protocol from one run, the honest one first",
-    "compare": "methods x data sets, fold by fold; goes on where it was stopped; on one machine or a cluster",
+    "compare": "methods x data sets, fold by fold; resumable; on one machine or a cluster",
     "report": "a comparison as one page that opens offline, or as a table for a paper",
 }
 
@@ -31,16 +31,16 @@ Graph classification with graph capsules: train, predict, and find out honestly 
 {verbs}
 
   gcaps demo                                 start here
-  gcaps data check my-graphs.zip             are my graphs sound, and what is in them?
+  gcaps data check my-graphs.zip             what is in my graphs, and is it sound?
   gcaps evaluate my-graphs.zip -o r.json     how good is GCAPS-CNN on them?
   gcaps compare my-graphs.zip -o run         and all the other methods?
-  gcaps report run -o report.html            who is best, and do the folds bear it out?
-  gcaps train my-graphs.zip -o model         a classifier
+  gcaps report run -o report.html            which is best, and is the difference significant?
+  gcaps train my-graphs.zip -o model         a classifier (--method NAME: any other method)
   gcaps predict model new-graphs.zip         its predictions"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a verb. An error of the user's is one line and an exit code, never a traceback."""
+    """Run a verb; an error that the user can mend is one line and an exit code, never a traceback."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         _run(given)
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:
-        # the reader has gone, as in `gcaps … | head`; keep Python from complaining when it flushes
+        # the reader is gone, as in `gcaps … | head`; keep Python from failing again when it flushes
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
 

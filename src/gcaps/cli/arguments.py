@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from gcaps.estimators.registry import METHODS
+
 Data = Annotated[
     str,
     typer.Argument(
@@ -17,3 +19,11 @@ Data = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same predictions.")]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder that gcaps train wrote.", show_default=False)]
+MethodName = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        help=f"{', '.join(METHODS)}. Each has settings of its own: --method NAME --help lists them.",
+    ),
+]

@@ -1,4 +1,4 @@
-"""Command-line options made from the configuration's fields, so that each setting is written down once."""
+"""Command-line options made from the fields of a method's settings."""
 
 from __future__ import annotations
 
@@ -13,16 +13,21 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from gcaps.config import Config, FeatureConfig, Section, TrainingConfig
+from gcaps.config import CapsuleConfig, Config, FeatureConfig, Section, TrainingConfig
 from gcaps.errors import ConfigError
+from gcaps.estimators.registry import config_class, method_of
 
-_PANELS: dict[type[BaseModel], str] = {FeatureConfig: "Node features", TrainingConfig: "Training"}
+_PANELS: dict[type[BaseModel], str] = {
+    FeatureConfig: "Node features",
+    CapsuleConfig: "Capsules and readout",
+    TrainingConfig: "Training",
+}
 
 
 def with_config(command: Callable[..., None], kind: type[Section] = Config) -> Callable[..., None]:
-    """Give a command one option for each setting of ``kind``, and ``--config FILE``; it receives them as ``config``.
+    """Give a command one option for each setting of ``kind``, and ``--config FILE``.
 
-    An option wins over the file, the file over the defaults.
+    The command receives the settings as ``config``. An option overrides the file, the file overrides the defaults.
     """
     own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "config"]
     made = [_option(name, field, kind) for name, field in kind.model_fields.items()]
@@ -32,7 +37,7 @@ def with_config(command: Callable[..., None], kind: type[Section] = Config) -> C
         default=None,
         annotation=Annotated[
             Path | None,
-            typer.Option("--config", metavar="FILE", help="TOML file with any of the settings below; options win."),
+            typer.Option("--config", metavar="FILE", help="TOML file with any of the settings below; options override it."),
         ],
     )
 
@@ -52,7 +57,7 @@ def with_config(command: Callable[..., None], kind: type[Section] = Config) -> C
 
 
 def config_of(arguments: Sequence[str]) -> type[Section]:
-    """The configuration that a command line with ``--method NAME`` is about; an option that it lacks is refused.
+    """Return the settings' class of the method that a command line names with ``--method NAME``, by default gcaps.
 
     Every method has options of its own, so they are known only once the method is.
     """
@@ -60,19 +65,19 @@ def config_of(arguments: Sequence[str]) -> type[Section]:
     for option, value in zip(arguments, [*arguments[1:], ""], strict=True):
         if option == "--method" or option.startswith("--method="):
             method = value if option == "--method" else option.partition("=")[2]
-    from gcaps.models.config import CONFIGS
+    return config_class(method)
 
-    if method in CONFIGS:
-        return CONFIGS[method]
-    from gcaps.evaluation.methods import METHODS
 
-    if method not in METHODS:
-        raise ConfigError(f"there is no method {method!r}; there are {', '.join(METHODS)}")
-    return METHODS[method].config
+def command_of(run: Callable[..., None], arguments: Sequence[str]) -> Callable[..., None]:
+    """Return a verb with the options of the method that its arguments name."""
+    kind = config_of(arguments)
+    made = with_config(run, kind)
+    require_options(made, kind, arguments)
+    return made
 
 
 def require_options(command: Callable[..., None], kind: type[Section], arguments: Sequence[str]) -> None:
-    """Say which of the given options the method does not have."""
+    """Raise a ConfigError that names an option which the method does not have."""
     names = [name.replace("_", "-") for name in inspect.signature(command).parameters]
     known = {"--help", "--config", *(f"--{name}" for name in names), *(f"--no-{name}" for name in names)}
     for argument in arguments:
@@ -101,8 +106,8 @@ def _option(name: str, field: FieldInfo, kind: type[Section]) -> inspect.Paramet
 
 
 def _title(kind: type[Section]) -> str:
-    """The name of the panel with the settings that only this method has."""
-    return "Network" if kind is Config else kind.method.upper()
+    """Return the name of the panel with the settings that only this method has."""
+    return method_of(kind.method).title
 
 
 def _metavar(annotation: Any) -> str:
@@ -113,10 +118,10 @@ def _metavar(annotation: Any) -> str:
         if get_origin(part) is Literal:
             names.append("|".join(map(str, get_args(part))))
         elif get_origin(part) is tuple:
-            entries = get_args(get_args(part)[0])  # of a choice; there are none of numbers
+            entries = get_args(get_args(part)[0])  # the names of a Literal; numbers have none
             names.append(",".join(map(str, entries)) if entries else _metavar(get_args(part)[0]) + ",…")
         else:
-            names.append({"int": "N", "float": "X"}.get(part.__name__, part.__name__.upper()))
+            names.append({"int": "N", "float": "X", "bool": "on|off"}.get(part.__name__, part.__name__.upper()))
     return "|".join(names)
 
 
@@ -125,7 +130,7 @@ def _is_union(annotation: Any) -> bool:
 
 
 def _read(field: FieldInfo, text: str | bool) -> Any:
-    """An option's text as the value that the configuration checks."""
+    """Return an option's text as the value that the settings validate."""
     if isinstance(text, bool):
         return text
     kinds = get_args(field.annotation) if _is_union(field.annotation) else (field.annotation,)

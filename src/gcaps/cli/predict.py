@@ -17,7 +17,7 @@ def run(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="CSV file; by default standard output.")
     ] = None,
 ) -> None:
-    """Predict the class of every graph: a CSV row with the graph's number, the class and all probabilities.
+    """Predict the class of every graph: a CSV row with the graph's id, the class and all probabilities.
 
     The graphs need no labels; where they have them, the accuracy is printed too.
 
@@ -28,24 +28,23 @@ def run(
 
     import numpy as np
 
-    from gcaps import persistence
     from gcaps.data.catalog import load
     from gcaps.files import write_text
+    from gcaps.persistence import load_model
 
-    fitted = persistence.load(model)
+    estimator = load_model(model)
     graphs = load(data, labelled=False)
-    probabilities = fitted.predict_proba(graphs)
-    chosen = fitted.classes[probabilities.argmax(axis=1)]
+    probabilities = estimator.predict_proba(graphs)
+    chosen = estimator.classes_[probabilities.argmax(axis=1)]
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(["graph", "class", *(f"p({name})" for name in fitted.classes)])
-    for number, (name, row) in enumerate(zip(chosen, probabilities, strict=True)):
-        table.writerow([number, name, *(f"{p:.6f}" for p in row)])
+    table.writerow(["graph", "class", *(f"p({name})" for name in estimator.classes_)])
+    for graph, name, row in zip(graphs.ids, chosen, probabilities, strict=True):
+        table.writerow([graph, name, *(f"{p:.6f}" for p in row)])
     if output is None:
         typer.echo(text.getvalue(), nl=False)
     else:
         write_text(output, text.getvalue())
         typer.echo(f"{output}: {len(graphs)} predictions", err=True)
-    if graphs.labels is not None:
-        right = np.mean(chosen == graphs.classes[graphs.labels])
-        typer.echo(f"{right:.1%} of the {len(graphs)} graphs are classified as their labels say", err=True)
+    if graphs.y is not None:
+        typer.echo(f"accuracy {np.mean(chosen == graphs.y):.1%} on {len(graphs)} labelled graphs", err=True)

@@ -2,64 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from gcaps.cli.arguments import Data, Seed
-from gcaps.cli.options import with_config
-from gcaps.config import Config
+from gcaps.cli.arguments import Data, MethodName, Seed
+from gcaps.cli.options import command_of
 
 
-@with_config
+def command(arguments: Sequence[str]) -> Callable[..., None]:
+    """Return the verb with the options of the method that the arguments name."""
+    return command_of(run, arguments)
+
+
 def run(
     data: Data,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="Folder for the model.")],
+    method: MethodName = "gcaps",
     seed: Seed = 0,
     *,
-    config: Config,
+    config: Any,
 ) -> None:
-    """Train GCAPS-CNN on all graphs of a data set and save the classifier.
+    """Train a method on all graphs of a data set and save the classifier.
 
-    How good it will be on new graphs is not for its training accuracy to say: ask [bold]gcaps evaluate[/bold].
+    Its training accuracy does not tell how good it is on new graphs: [bold]gcaps evaluate[/bold] does.
 
-    While it runs, the training is kept in MODEL.snapshot; stopped, it goes on from there when it is started again.
-    Several processes share one training with torchrun: same batches, same result but for rounding.
+    While a network is trained, MODEL.checkpoint holds its state; an interrupted training is resumed from it when the
+    command is started again. With torchrun several processes share one training: same batches, same result up to
+    rounding.
 
     Example: [cyan]gcaps train MUTAG -o mutag-model --epochs 50[/cyan]
+
+    Example: [cyan]gcaps train MUTAG --method wl -o wl-model[/cyan]
 
     Example: [cyan]torchrun --nproc-per-node 4 -m gcaps train graphs.zip -o model[/cyan]
     """
     import numpy as np
     from rich.console import Console
 
-    from gcaps import persistence
+    from gcaps.batching.prepared import PreparedSet
     from gcaps.data.catalog import load
+    from gcaps.estimators.auto import resolve
+    from gcaps.estimators.registry import make_estimator
     from gcaps.nn.distributed import is_first_process
-    from gcaps.training import fit, training_bar
-    from gcaps.training.together import joined
+    from gcaps.training import training_bar
+    from gcaps.training.distributed import joined
 
-    kept = output.with_name(output.name + ".snapshot")
-    with joined(f"run the same command again: it goes on from {kept}"):
+    checkpoint = output.with_name(output.name + ".checkpoint")
+    with joined(f"run the same command again: it resumes from {checkpoint}"):
         graphs = load(data)
-        console = None if is_first_process() else Console(quiet=True)
-        with training_bar(graphs.name, config.passes(graphs.sizes), console=console) as report:
-            model, curves, epoch = fit(
-                graphs,
+        console = Console(stderr=True, quiet=not is_first_process(), highlight=False)
+        settings, resolution = resolve(config, graphs)
+        for entry in resolution:
+            console.print(f"  {entry}", markup=False)
+        model = make_estimator(method, config, random_state=seed)
+        with training_bar(graphs.name, getattr(settings, "epochs", 1), console=console) as report:
+            model.fit_prepared(
+                PreparedSet(graphs),
                 np.arange(len(graphs)),
-                config,
-                seed,
-                on_epoch=lambda done: report(0, done),
-                snapshot=kept,
+                on_epoch=lambda epoch: report(0, epoch),
+                checkpoint=checkpoint,
             )
+        model.data_ = {"name": graphs.name, "fingerprint": graphs.fingerprint(), "graphs": len(graphs)}
         if not is_first_process():
             return
-        persistence.save(model, output)
-    parameters = sum(p.numel() for p in model.network.parameters())
-    how = f", epoch {epoch}, training loss {curves.loss[epoch - 1]:.3f}" if curves.loss else ""
+        model.save(output)
+    curves = model.curves_
+    how = "" if curves is None else f", epoch {model.epoch_}, training loss {curves.loss[model.epoch_ - 1]:.3f}"
     Console().print(
-        f"[bold]{output}[/bold]: {graphs.name}, {len(graphs)} graphs, {graphs.num_classes} classes, "
-        f"{model.predictors}, {parameters:,} parameters{how}",
+        f"[bold]{output}[/bold]: {graphs.name}, {len(graphs)} graphs, {len(model.classes_)} classes, "
+        f"{model.describes}{how}",
         highlight=False,
     )

@@ -8,6 +8,7 @@ from gcaps.data.graphset import Graph, GraphSet, SelfLoops
 from gcaps.data.molecules import read_smiles
 from gcaps.data.networkx import from_networkx, to_networkx
 from gcaps.data.objects import from_graphs
+from gcaps.data.prepared import PreparedSet
 from gcaps.data.pyg import from_pyg, to_pyg
 from gcaps.data.smiles_table import Columns
 from gcaps.data.synthetic import random_molecules
@@ -24,6 +25,7 @@ __all__ = [
     "Graph",
     "GraphSet",
     "GraphSetWriter",
+    "PreparedSet",
     "SelfLoops",
     "convert",
     "facts",

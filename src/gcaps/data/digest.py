@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -21,15 +22,23 @@ STRIDE = 1 << 19
 def fingerprint(graphs: GraphSet, indices: Sequence[int] | Array | None = None) -> str:
     """SHA-256 over all arrays of the set, or of its subset at ``indices``, with their names, types and shapes."""
     if indices is None:
-        arrays = {key: (array, array.shape, _rows(array)) for key, array in graphs.arrays().items() if key != "ids"}
+        every = graphs.arrays()
+        every.pop("given_ids", None)
+        arrays = {key: (array, array.shape, _rows(array)) for key, array in every.items()}
     else:
         arrays = _chosen(graphs, graphs.positions(indices))
     digest = hashlib.sha256()
     for key, (array, shape, parts) in sorted(arrays.items()):
-        digest.update(f"{key}:{array.dtype.str}:{shape};".encode())
+        text = array.dtype.kind == "U"
+        digest.update(f"{key}:{'U' if text else array.dtype.str}:{shape};".encode())
         for part in parts:
-            digest.update(np.ascontiguousarray(part).data)
+            digest.update(_encoded(part) if text else np.ascontiguousarray(part).data)
     return digest.hexdigest()
+
+
+def _encoded(strings: Array) -> bytes:
+    """Strings one after the other; how wide their array is does not count."""
+    return "".join(json.dumps(value) for value in strings.tolist()).encode()
 
 
 def _rows(array: Array) -> Iterator[Array]:
@@ -67,7 +76,7 @@ def _chosen(graphs: GraphSet, chosen: Ints) -> dict[str, tuple[Array, tuple[int,
         "rowptr": (graphs.rowptr, (rows["nodes"] + 1,), rowptr()),
     }
     for key, array in graphs.arrays().items():
-        if key in OWNERS and key != "ids":
+        if key in OWNERS and key != "given_ids":
             found[key] = (array, (rows[OWNERS[key]], *array.shape[1:]), gathered(array, key))
     loops = graphs.loops_of(chosen, ptr)
     if loops is not None:

@@ -70,8 +70,8 @@ class GraphSet:
     """[E] the other end of each arc, counted within its graph, ascending for each node."""
     y: Array | None = None
     """[G] what is to be predicted of each graph, as the source says it: strings stay strings, numbers numbers."""
-    ids: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    """[G] what each graph is called; by default its position in the set it was read from."""
+    given_ids: Array | None = None
+    """[G] names of the graphs; None where a graph is called by its position. See :attr:`ids`."""
     node_labels: Ints | None = None
     """[N, ·] categorical node labels, one or more columns, as in the source."""
     x: Floats | None = None
@@ -86,10 +86,6 @@ class GraphSet:
     """Self-loops of the source; no formula uses them."""
     notes: Mapping[str, int] = field(default_factory=dict)
     """What reading did to the source: duplicate arcs dropped, missing directions added, and so on."""
-
-    def __post_init__(self) -> None:
-        if not len(self.ids):
-            object.__setattr__(self, "ids", np.arange(len(self.ptr) - 1))
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -138,6 +134,11 @@ class GraphSet:
         return 0 if self.y is None else len(np.unique(self.y))
 
     @cached_property
+    def ids(self) -> Array:
+        """[G] name of each graph, by default its position in the set it was read from; subsets keep them."""
+        return np.arange(len(self)) if self.given_ids is None else self.given_ids
+
+    @cached_property
     def sizes(self) -> Ints:
         """[G] the number of nodes of each graph."""
         return np.diff(self.ptr)
@@ -169,6 +170,7 @@ class GraphSet:
         """
         where = Selection.of(self.ptr, self.rowptr, self.positions(indices))
         taken: dict[str, Any] = {key: array[where.rows(key)] for key, array in self.arrays().items() if key in OWNERS}
+        taken["given_ids"] = self.ids[where.rows("given_ids")]
         return replace(
             self,
             ptr=where.ptr,
@@ -234,7 +236,7 @@ class GraphSet:
         return {key: value for key, value in found.items() if value is not None}
 
     def fingerprint(self, indices: Sequence[int] | Array | None = None) -> str:
-        """SHA-256 over all arrays with their names, types and shapes; the set's name, ``ids`` and notes do not count.
+        """SHA-256 over all arrays with their names, types and shapes; the set's name, ids and notes do not count.
 
         With ``indices`` it is that of the subset, which is read piece by piece and never held as a whole.
         """

@@ -12,7 +12,8 @@ import numpy as np
 from gcaps.data.arrays import Array, Ints, pointer
 from gcaps.data.assemble import EdgeRows, assemble
 from gcaps.data.graphset import GraphSet
-from gcaps.data.smiles_table import Columns, SmilesTable
+from gcaps.data.smiles_table import Columns, Label, SmilesTable
+from gcaps.data.targets import target_array
 from gcaps.errors import DataError
 
 OTHER_BOND = 5
@@ -52,7 +53,7 @@ def molecule_chunks(
     ``progress`` is told how many bytes of the file have been read, and of how many.
     """
     parsed = _parser(str(path))
-    found: set[int | None] = set()
+    found: set[Label | None] = set()
     some = _Molecules()
     with SmilesTable(path, columns or Columns(), labelled) as table:
         for smiles, label in table.rows():
@@ -83,9 +84,9 @@ class _Molecules:
 
     atoms: list[Ints] = field(default_factory=list)
     bonds: list[Ints] = field(default_factory=list)
-    labels: list[int | None] = field(default_factory=list)
+    labels: list[Label | None] = field(default_factory=list)
 
-    def add(self, atoms: Ints, bonds: Ints, label: int | None) -> None:
+    def add(self, atoms: Ints, bonds: Ints, label: Label | None) -> None:
         self.atoms.append(atoms)
         self.bonds.append(bonds)
         self.labels.append(label)
@@ -100,7 +101,7 @@ class _Molecules:
             name,
             ptr,
             rows,
-            y=None if None in self.labels else np.array(self.labels),
+            y=target_array(self.labels),
             node_labels=np.concatenate(self.atoms)[:, None],
         )
         return replace(made, notes={**made.notes, "skipped_rows": skipped}) if skipped else made

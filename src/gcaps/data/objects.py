@@ -69,7 +69,7 @@ def from_graphs(graphs: Sequence[Graph], name: str = "graphs") -> GraphSet:
     }
     for i, graph in enumerate(graphs):
         for key, column in columns.items():
-            rows = graph.num_nodes if key.startswith("node") else ends[i].shape[1]
+            rows = graph.num_nodes if key in ("node_labels", "x") else ends[i].shape[1]
             column.add(_joined(graph, key), rows)
     joined = {key: column.joined() for key, column in columns.items()}
     require_finite(joined["x"], np.repeat(np.arange(len(graphs)), sizes), "node attributes")
@@ -83,7 +83,7 @@ def from_graphs(graphs: Sequence[Graph], name: str = "graphs") -> GraphSet:
         name,
         ptr,
         EdgeRows(source, target, joined["edge_labels"], joined["edge_attr"], weight),
-        y=_targets(graphs),
+        y=target_array([graph.y for graph in graphs]),
         node_labels=joined["node_labels"],
         x=joined["x"],
     )
@@ -103,9 +103,9 @@ def _with_loops(edge_index: Array, graph: Graph, i: int) -> Array:
 def _joined(graph: Graph, key: str) -> Array | None:
     """The graph's own table, that of its self-loops below where the rows are edges."""
     own: Array | None = getattr(graph, key)
-    if own is None or graph.loops is None or key.startswith("node"):
+    if own is None or graph.loops is None or key in ("node_labels", "x"):
         return own
-    theirs: Array | None = getattr(graph.loops, key.removeprefix("edge_"))
+    theirs = graph.loops.labels if key == "edge_labels" else graph.loops.attributes
     return own if theirs is None else np.concatenate([own, theirs])
 
 
@@ -122,7 +122,3 @@ def _weights(graphs: Sequence[Graph], ends: list[Array]) -> Array | None:
         if len(parts[-1]) != both.shape[1]:
             raise DataError(f"edge weights: {len(parts[-1])} rows where {both.shape[1]} are due", place(i))
     return np.concatenate(parts)
-
-
-def _targets(graphs: Sequence[Graph]) -> Array | None:
-    return target_array([graph.y for graph in graphs])

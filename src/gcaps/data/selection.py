@@ -9,7 +9,7 @@ import numpy as np
 from gcaps.data.arrays import Array, Ints, pointer, ranges
 
 OWNERS = {
-    **dict.fromkeys(("y", "ids"), "graphs"),
+    **dict.fromkeys(("y", "given_ids"), "graphs"),
     **dict.fromkeys(("node_labels", "x"), "nodes"),
     **dict.fromkeys(("col", "edge_labels", "edge_attr", "edge_weight"), "arcs"),
 }

@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self, cast
+from typing import IO, Self, TypeAlias, cast
 
 from gcaps.errors import DataError
 
+Label: TypeAlias = int | float | str
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz")
 SMILES_NAMES = ("smiles", "canonical_smiles", "smi", "mol", "molecule", "structure")
 LABEL_NAMES = ("label", "labels", "y", "class", "target", "activity")
@@ -27,8 +29,8 @@ class Columns:
     """Name of the column with the SMILES; by default one called smiles, canonical_smiles, smi, mol, molecule or
     structure, in that order and in any case."""
     label: str | None = None
-    """Name of the column with the classes, which are integers; by default one called label, labels, y, class, target
-    or activity, else the only other column."""
+    """Name of the column with the labels: integers, other numbers or strings, as the first row has it; by default one
+    called label, labels, y, class, target or activity, else the only other column."""
     skip_bad: bool = False
     """Leave out rows that cannot be read, and count them in ``notes["skipped_rows"]``."""
 
@@ -77,8 +79,8 @@ class SmilesTable:
         """Bytes read so far, and bytes in all."""
         return self._raw.tell(), self.path.stat().st_size
 
-    def rows(self) -> Iterator[tuple[str, int | None]]:
-        """SMILES and label of each row."""
+    def rows(self) -> Iterator[tuple[str, Label | None]]:
+        """SMILES and label of each row; labels are all of the first one's type."""
         packed = self.path.name.lower().endswith(".gz")
         binary = cast(IO[bytes], gzip.GzipFile(fileobj=self._raw)) if packed else self._raw
         try:
@@ -102,7 +104,7 @@ class SmilesTable:
         skipped, self._skipped = self._skipped, 0
         return skipped
 
-    def _parsed(self, text: io.TextIOWrapper) -> Iterator[tuple[str, int | None]]:
+    def _parsed(self, text: io.TextIOWrapper) -> Iterator[tuple[str, Label | None]]:
         header = text.readline()
         self._line = 1
         if not header.strip():
@@ -110,7 +112,7 @@ class SmilesTable:
         delimiter = max(",;\t", key=header.count)
         names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
         smiles, label = self._chosen(names)
-        first = True
+        read: Callable[[str], Label | None] | None = None
         reader = csv.reader(text, delimiter=delimiter, strict=True)
         for row in reader:
             self._line = 1 + reader.line_num
@@ -119,13 +121,15 @@ class SmilesTable:
             if len(row) != len(names):
                 self.bad(f"has {len(row)} columns where {len(names)} are due")
                 continue
-            value = None if label is None else _integer(row[label])
-            if first and value is None and not self.labelled:
-                label = None
-            if label is not None and value is None:
-                self.bad(self._not_a_class(row[label], names))
-                continue
-            first = False
+            value = None
+            if label is not None:
+                read = read or _type_of(row[label])
+                value = None if read is None else read(row[label])
+                if read is None and not self.labelled:
+                    label = None
+                elif value is None:
+                    self.bad(self._not_a_label(row[label], read))
+                    continue
             yield row[smiles].strip(), value
 
     def _chosen(self, names: list[str]) -> tuple[int, int | None]:
@@ -150,18 +154,35 @@ class SmilesTable:
         lower = [name.lower() for name in names]
         return next((lower.index(name) for name in usual if name in lower), None)
 
-    def _not_a_class(self, entry: str, names: list[str]) -> str:
+    def _not_a_label(self, entry: str, read: Callable[[str], Label | None] | None) -> str:
         if not entry.strip():
             return "has no label"
-        return (
-            f"the label {entry.strip()[:40]!r} is not an integer; number the classes, or name another column (--label)"
-        )
+        wanted = "an integer" if read is _integer else "a finite number"
+        return f"the label {entry.strip()[:40]!r} is not {wanted}; correct it, or name another column (--label)"
+
+
+def _type_of(entry: str) -> Callable[[str], Label | None] | None:
+    """What reads the labels of a column, by its first one; None where that is missing or not finite."""
+    try:
+        float(entry)
+    except ValueError:
+        return _string if entry.strip() else None
+    return next((read for read in (_integer, _number) if read(entry) is not None), None)
 
 
 def _integer(entry: str) -> int | None:
     """``1``, ``-1`` and ``1.0`` are integers."""
+    value = _number(entry)
+    return int(value) if value is not None and value.is_integer() and abs(value) < 2**53 else None
+
+
+def _number(entry: str) -> float | None:
     try:
         value = float(entry)
     except ValueError:
         return None
-    return int(value) if value.is_integer() and abs(value) < 2**53 else None
+    return value if math.isfinite(value) else None
+
+
+def _string(entry: str) -> str | None:
+    return entry.strip() or None

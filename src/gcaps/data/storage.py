@@ -86,7 +86,7 @@ def _fits(graphs: GraphSet) -> bool:
     if not len(graphs.ptr) or not len(graphs.rowptr):
         return False
     num_nodes, num_arcs = len(graphs.rowptr) - 1, len(graphs.col)
-    rows = dict.fromkeys(("y", "ids"), len(graphs))
+    rows = dict.fromkeys(("y", "given_ids"), len(graphs))
     rows |= dict.fromkeys(("node_labels", "x"), num_nodes)
     rows |= dict.fromkeys(("edge_labels", "edge_attr", "edge_weight"), num_arcs)
     arrays = graphs.arrays()

@@ -19,7 +19,7 @@ from gcaps.errors import DataError
 def target_array(values: Sequence[Any]) -> Array | None:
     """[G] one value for each graph, or None where none has one.
 
-    Integers become int64, booleans bool, other numbers float64, strings strings.
+    Strings stay strings and booleans booleans; integers become int64, and numbers that are not all integers float64.
 
     Raises:
         DataError: only some graphs have a value, or values are of different kinds; the graph is called ``graphs[i]``.
@@ -29,27 +29,33 @@ def target_array(values: Sequence[Any]) -> Array | None:
         return None
     if missing:
         raise DataError("has no label while others have one; label all graphs or none", f"graphs[{missing[0]}]")
-    kinds = [_kind(value, i) for i, value in enumerate(values)]
-    for i, kind in enumerate(kinds):
-        if (kind == "string") != (kinds[0] == "string"):
-            raise DataError(f"has the label {values[i]!r} while others have {kinds[0]}s as labels", f"graphs[{i}]")
-    if kinds[0] == "string":
-        return np.array([str(value) for value in values])
-    if all(kind == "boolean" for kind in kinds):
-        return np.array(values, dtype=bool)
-    whole = all(kind in ("boolean", "integer") for kind in kinds)
-    return np.array(values, dtype=np.int64 if whole else np.float64)
+    dtypes = [_dtype(value, i) for i, value in enumerate(values)]
+    first = kind(dtypes[0])
+    for i, dtype in enumerate(dtypes):
+        if kind(dtype) != first:
+            raise DataError(
+                f"has the label {values[i]!r} while graphs[0] has a {first}; convert one of them", f"graphs[{i}]"
+            )
+    try:
+        return np.array(values, dtype=np.result_type(*set(dtypes)) if first != "string" else np.str_)
+    except OverflowError as error:
+        raise DataError("labels are integers of at most 64 bits; give larger ones as strings") from error
 
 
-def _kind(value: Any, i: int) -> str:
-    if isinstance(value, str):
-        return "string"
-    if isinstance(value, bool | np.bool_):
-        return "boolean"
-    if isinstance(value, int | np.integer):
-        return "integer"
-    if isinstance(value, float | np.floating):
-        return "number"
+def kind(dtype: np.dtype[Any]) -> str:
+    """``"string"``, ``"boolean"`` or ``"number"``."""
+    return {"U": "string", "b": "boolean"}.get(dtype.kind, "number")
+
+
+def _dtype(value: Any, i: int) -> np.dtype[Any]:
+    for types, dtype in (
+        (str, np.str_),
+        (bool | np.bool_, np.bool_),
+        (int | np.integer, np.int64),
+        (float | np.floating, np.float64),
+    ):
+        if isinstance(value, types):
+            return np.dtype(dtype)
     raise DataError(f"its label is {value!r}; a label is a number, a boolean or a string", f"graphs[{i}]")
 
 
@@ -88,6 +94,8 @@ class Classes:
     def encode(self, y: Array) -> Ints:
         """[G] class numbers 0..C−1; −1 for a value that is none of the classes."""
         values = np.asarray(y)
+        if (values.dtype.kind == "U") != (self.names.dtype.kind == "U"):
+            return np.full(len(values), -1, dtype=np.int64)
         at = np.searchsorted(self.names, values)
         found = self.names[np.minimum(at, len(self.names) - 1)] == values
         return np.where(found, at, -1).astype(np.int64)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -20,6 +20,7 @@ from gcaps.data.growing import GrowingArray
 from gcaps.data.objects import from_objects, kind_of, numbers_in
 from gcaps.data.shelf import shelved
 from gcaps.data.storage import open_saved, require_replaceable, write_page
+from gcaps.data.targets import kind
 from gcaps.errors import DataError, GcapsError
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class GraphSetWriter:
         """
         self._flush()
         for chunk in graphs.chunks():
-            self._extend(chunk)
+            self._extend(chunk if graphs.given_ids is not None else replace(chunk, given_ids=None))
         self._notes.update(graphs.notes)
 
     def _flush(self) -> None:
@@ -159,6 +160,11 @@ class GraphSetWriter:
             if rows.any():
                 self._first.setdefault(owner, self.num_graphs + int(np.flatnonzero(rows)[0]))
         self._check_presence("y", "label", graphs.y, owners["graph"])
+        known = self._arrays.get("y")
+        self._check_kind("label", graphs.y, None if known is None else known.dtype)
+        named = self._arrays.get("given_ids")
+        positions = np.dtype(np.int64) if self.num_graphs else None
+        self._check_kind("id", graphs.ids, positions if named is None else named.dtype)
         for key, what in _TABLES.items():
             table: Array | None = getattr(graphs, key)
             self._check_presence(key, what, table, owners[_owner(key)])
@@ -183,6 +189,12 @@ class GraphSetWriter:
             missing, has = self._first[owner], self.num_graphs
         raise DataError(f"has no {what} while {place(has)} has; give it to all graphs or to none", place(missing))
 
+    def _check_kind(self, what: str, values: Array | None, before: np.dtype[Any] | None) -> None:
+        """The values are of the kind of those before: numbers do not silently become strings."""
+        if values is not None and len(values) and before is not None and kind(values.dtype) != kind(before):
+            problem = f"has the {what} {values[0].item()!r} while {place(0)} has a {kind(before)}; convert one of them"
+            raise DataError(problem, place(self.num_graphs))
+
     def _append(self, graphs: GraphSet, loops: SelfLoops) -> None:
         old = 1 if self.num_graphs else 0  # a pointer begins with 0 once
         self._array("ptr", np.int64).append(graphs.ptr[old:] + self._nodes)
@@ -190,7 +202,7 @@ class GraphSetWriter:
         self._array("col", np.int32).append(graphs.col)
         if graphs.y is not None:
             self._array("y", graphs.y.dtype, graphs.y.shape[1:]).append(graphs.y)
-        self._array("ids", np.int64).append(np.arange(self.num_graphs, self.num_graphs + len(graphs)))
+        self._append_ids(graphs.given_ids, len(graphs))
         for key in _TABLES:
             table: Array | None = getattr(graphs, key)
             if table is not None:
@@ -207,6 +219,17 @@ class GraphSetWriter:
             if weight is None and graphs.edge_weight is not None:
                 weight = np.zeros(0, dtype=graphs.edge_weight.dtype)
             self._append_weight("loops.weight", weight, self._loops, len(loops.node))
+
+    def _append_ids(self, ids: Array | None, count: int) -> None:
+        """Graphs without a name of their own are called by their positions in the stream, which need not be written."""
+        positions = np.arange(self.num_graphs, self.num_graphs + count)
+        ids = positions if ids is None else ids
+        if "given_ids" not in self._arrays and np.array_equal(ids, positions):
+            return
+        named = self._array("given_ids", ids.dtype)
+        for first in range(named.rows, self.num_graphs, BUFFER):
+            named.append(np.arange(first, min(first + BUFFER, self.num_graphs)))
+        named.append(ids)
 
     def _append_weight(self, key: str, weight: Array | None, before: int, count: int) -> None:
         """Weights that come late, or are absent later on, are one in the graphs that have none."""

@@ -30,7 +30,7 @@ def hop_counts(first, last, ptr, rowptr, col, label, by_label):  # type: ignore[
     high = np.empty(size, dtype=np.int32)
     length = np.empty(size, dtype=np.int32)
     count = np.empty(size, dtype=np.int64)
-    ptr = np.zeros(last - first + 1, dtype=np.int64)
+    out_ptr = np.zeros(last - first + 1, dtype=np.int64)
     table = np.zeros(1, dtype=np.int64)
     touched = np.empty(1, dtype=np.int64)
     used = 0
@@ -82,8 +82,8 @@ def hop_counts(first, last, ptr, rowptr, col, label, by_label):  # type: ignore[
                     table[cell] = 0
                     used += 1
                 filled = 0
-        ptr[g - first + 1] = used
-    return ptr, low[:used], high[:used], length[:used], count[:used]
+        out_ptr[g - first + 1] = used
+    return out_ptr, low[:used], high[:used], length[:used], count[:used]
 
 
 @njit(cache=True, nogil=True)

@@ -1,10 +1,9 @@
-"""Several networks of one shape, trained side by side, that predict together."""
+"""Several networks whose class probabilities are averaged."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,40 +13,38 @@ from gcaps.models.network import Network
 
 
 class Ensemble(Network):
-    """The mean of the members' class probabilities, as logits: log(1/m Σ softmax(ℓ_i)).
+    """Mean of the networks' class probabilities, as logits: log(1/m Σ softmax(ℓ_i)).
 
-    Members see the same batches but begin with other weights and draw other dropout masks. Each is trained on its own
-    loss, so that none learns to lean on the others.
+    Networks of one shape are trained side by side: they see the same batches but start from different weights and draw
+    different dropout masks. Each is trained on its own loss.
 
     Args:
-        members: networks of one shape, or one that has been trained and one that needs no training.
-        measured: what else is to be known to build it again.
+        networks: networks of one shape, or a trained network and an SVM on random capsules.
     """
 
-    def __init__(self, members: Sequence[Network], **measured: Any) -> None:
-        theirs = {name: value for member in members for name, value in member.measured.items()}
-        super().__init__(members[0].in_channels, **theirs, **measured)
-        self.networks = nn.ModuleList(members)
-        self.members = len(members)
+    def __init__(self, networks: Sequence[Network]) -> None:
+        super().__init__(networks[0].in_channels, **networks[0].shape_args)
+        self.networks = nn.ModuleList(networks)
+        self.ensemble_size = len(networks)
 
     def embed(self, batch: Batch) -> Tensor:
-        """[B, m ·] the graph vectors of all members that were trained, side by side."""
-        return torch.cat([member.embed(batch) for member in self._each() if member.trained], dim=1)
+        """[B, m ·] graph vectors of all trained networks, side by side."""
+        return torch.cat([network.embed(batch) for network in self._each() if network.trained], dim=1)
 
     def forward(self, batch: Batch) -> Tensor:
         """[B, C] logits."""
-        return together([member(batch) for member in self._each()])
+        return mean_probability_logits([network(batch) for network in self._each()])
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The sum of the members' losses, and the logits of all together."""
-        found = [member.loss(batch) for member in self._each()]
-        return torch.stack([loss for loss, _ in found]).sum(), together([logits for _, logits in found])
+        """Return the sum of the networks' losses, and the logits of the ensemble."""
+        found = [network.loss(batch) for network in self._each()]
+        return torch.stack([loss for loss, _ in found]).sum(), mean_probability_logits([z for _, z in found])
 
     def _each(self) -> list[Network]:
-        return [member for member in self.networks if isinstance(member, Network)]
+        return [network for network in self.networks if isinstance(network, Network)]
 
 
-def together(logits: Sequence[Tensor]) -> Tensor:
-    """[B, C] the logarithm of the mean of the probabilities that the logits [B, C] stand for."""
+def mean_probability_logits(logits: Sequence[Tensor]) -> Tensor:
+    """[B, C] logarithm of the mean of the probabilities given by each of the logits [B, C]."""
     stacked = torch.stack([torch.log_softmax(one, dim=1) for one in logits])
     return torch.logsumexp(stacked, dim=0) - math.log(len(logits))

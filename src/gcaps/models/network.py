@@ -44,7 +44,7 @@ class Network(nn.Module):
 
     @staticmethod
     def merges(config: Any) -> bool:
-        """Whether the network heeds :attr:`gcaps.batching.Batch.times`, so that its batches may have merged nodes."""
+        """Whether the network heeds :attr:`gcaps.batching.Batch.multiplicity`, so that its batches may have merged nodes."""
         return False
 
     def embed(self, batch: Batch) -> Tensor:

@@ -1,86 +1,66 @@
-"""Networks by the name of their method, how one is built for training graphs, and what is computed once for a set."""
+"""Networks by the name of their method: how one is built for training graphs, and restored from a saved model."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from gcaps.batching.batch import Extras
-from gcaps.config import Config
+from gcaps.batching.prepared import PreparedSet
+from gcaps.config import CapsuleConfig, Config, RandomCapsuleConfig, Section
 from gcaps.data.graphset import GraphSet
-from gcaps.models.config import AnyConfig
 from gcaps.models.ensemble import Ensemble
 from gcaps.models.gcaps import GCAPS
-from gcaps.models.machine import CapsuleMachine
 from gcaps.models.network import Network
 
 NETWORKS = {
     "gcaps": ("gcaps", "GCAPS"),
+    "capsule-svm": ("gcaps", "GCAPS"),
     "dcnn": ("dcnn", "DCNN"),
     "pscn": ("pscn", "PSCN"),
     "ecc": ("ecc", "ECC"),
     "dgcnn": ("dgcnn", "DGCNN"),
     "gin": ("gin", "GIN"),
-    "set": ("set", "SetNetwork"),
+    "deepsets": ("deepsets", "DeepSets"),
 }
 """Module and class of every network, by the method's name."""
 
 
-def network_class(config: AnyConfig) -> type[Network]:
-    """The network that a configuration is for."""
+def network_class(config: Section) -> type[Network]:
+    """Return the class of the network that the settings are for."""
     module, name = NETWORKS[config.method]
     found: type[Network] = getattr(importlib.import_module(f"gcaps.models.{module}"), name)
     return found
 
 
-def build_network(config: AnyConfig, in_channels: int, graphs: GraphSet) -> Network:
-    """The network of a configuration, shaped for training ``graphs`` with ``in_channels`` node features."""
-    measured = network_class(config).measure(config, graphs) | {"networks": config.networks(graphs.sizes)}
-    return restore_network(config, in_channels, graphs.num_classes, measured)
+def build_network(config: Section, in_channels: int, num_classes: int, graphs: GraphSet) -> Network:
+    """Build the network for training ``graphs`` with ``in_channels`` node features.
+
+    Args:
+        config: settings without any ``auto``.
+        in_channels: columns of the node features.
+        num_classes: number of logits.
+        graphs: the training graphs, from which some networks derive their shape.
+    """
+    return restore_network(config, in_channels, num_classes, network_class(config).shape_from(config, graphs))
 
 
-def restore_network(config: AnyConfig, in_channels: int, num_classes: int, measured: dict[str, Any]) -> Network:
-    """The network as it was built, with weights of its own."""
-    kind: Any = network_class(config)
-    shape = {name: value for name, value in measured.items() if name not in ("networks", "machine")}
-    count = int(measured.get("networks", 1))
-    counted = config.model_copy(update={"members": count})  # what has to fit in memory
-    networks: list[Network] = [kind(in_channels, num_classes, counted, **shape) for _ in range(count)]
-    network = networks[0] if count == 1 else Ensemble(networks, networks=count)
-    if "machine" not in measured or not isinstance(config, Config):
-        return network
-    capsules = untrained_capsules(config, in_channels, num_classes, shape)
-    return with_machine(config, network, CapsuleMachine(capsules, num_classes, **measured["machine"]))
+def restore_network(config: Section, in_channels: int, num_classes: int, shape_args: dict[str, Any]) -> Network:
+    """Build the network of a shape that :meth:`Network.shape_from` gave before, with fresh weights."""
+    make: Any = network_class(config)
+    count = int(getattr(config, "ensemble_size", 1))
+    networks: list[Network] = [make(in_channels, num_classes, config, **shape_args) for _ in range(count)]
+    return networks[0] if count == 1 else Ensemble(networks)
 
 
-def untrained_capsules(config: Config, in_channels: int, num_classes: int, measured: dict[str, Any]) -> GCAPS:
-    """What a machine takes its graph vectors from: twice as wide as what is trained, with weights of its own."""
-    rank = None if config.rank is None else 2 * config.rank
-    wide = config.model_copy(update={"hidden": 2 * config.hidden, "rank": rank, "members": 1})
-    return GCAPS(in_channels, num_classes, wide, **measured)
+def random_capsules(config: RandomCapsuleConfig, in_channels: int, num_classes: int) -> GCAPS:
+    """Build capsule layers and readout with random weights, as GCAPS-CNN starts out."""
+    shape = {name: getattr(config, name) for name in CapsuleConfig.model_fields}
+    return GCAPS(in_channels, num_classes, Config(**shape, dropout=0.0, ensemble_size=1))
 
 
-def with_machine(config: Config, network: Network, machine: CapsuleMachine) -> Network:
-    """What predicts where the head is a machine, or a trained network and a machine."""
-    return machine if config.head == "svm" else Ensemble([network, machine])
-
-
-_known: WeakKeyDictionary[GraphSet, dict[tuple[Any, ...], Extras | None]] = WeakKeyDictionary()
-
-
-def extras_of(config: AnyConfig, graphs: GraphSet) -> Extras | None:
-    """What the configuration's network wants of ``graphs``, computed once and kept as long as the set is."""
-    known, key = _known.setdefault(graphs, {}), _key(config)
-    if key not in known:
-        known[key] = network_class(config).prepare(config, graphs)
-    return known[key]
-
-
-def share_extras(config: AnyConfig, graphs: GraphSet, extras: Extras | None) -> None:
-    """Let :func:`extras_of` answer with what another process has computed."""
-    _known.setdefault(graphs, {})[_key(config)] = extras
-
-
-def _key(config: AnyConfig) -> tuple[Any, ...]:
-    return (config.method, *(getattr(config, name) for name in network_class(config).prepared_by))
+def extras_of(config: Section, prepared: PreparedSet) -> Extras | None:
+    """Return what the network needs of the graphs besides features and edges, computed once for a prepared set."""
+    kind = network_class(config)
+    key = ("extras", config.method, *(getattr(config, name) for name in kind.prepared_by))
+    return prepared.get(key, lambda: kind.prepare(config, prepared.graphs))

@@ -40,7 +40,7 @@ def segments(
 
 
 def every_node(x: Tensor, index: Tensor, ptr: Tensor, multiplicity: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
-    """(x, index, ptr) with each row as often as it counts (see :attr:`gcaps.batching.Batch.times`)."""
+    """(x, index, ptr) with each row as often as it counts (see :attr:`gcaps.batching.Batch.multiplicity`)."""
     if multiplicity is None:
         return x, index, ptr
     often = multiplicity.long()

@@ -1,9 +1,9 @@
-"""From training graphs to a fitted classifier, by the rule that the configuration names."""
+"""Fit a network on training graphs: fixed schedule, or the best epoch on an inner validation split."""
 
 from __future__ import annotations
 
 import copy
-import time
+import hashlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,205 +13,228 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gcaps.allocation import freed_memory_kept
 from gcaps.batching import BatchSource
-from gcaps.config import Config
-from gcaps.data.arrays import Array
-from gcaps.data.graphset import GraphSet
+from gcaps.batching.prepared import PreparedSet
+from gcaps.config import Config, TrainingConfig
+from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.features import NodeFeatures
-from gcaps.models.config import AnyConfig
-from gcaps.models.ensemble import together
-from gcaps.models.machine import CapsuleMachine
+from gcaps.models.ensemble import Ensemble, mean_probability_logits
 from gcaps.models.network import Network
-from gcaps.models.registry import build_network, extras_of, network_class, with_machine
-from gcaps.training.fitted import Fitted
+from gcaps.models.random_capsules import RandomCapsuleSVM
+from gcaps.models.registry import build_network, extras_of, network_class
+from gcaps.training.checkpoint import Checkpoint, CheckpointState
+from gcaps.training.fitted import FittedNetwork
 from gcaps.training.loop import Epoch, TrainingRun, batches_of, inner_split, predict_logits, reproducible, train
-from gcaps.training.machine import fit_machine
-from gcaps.training.snapshot import Kept, Snapshot
+from gcaps.training.random_capsules import fit_random_capsule_svm, svm_beside
 
 
 @dataclass
 class Curves:
-    """How training went, epoch by epoch."""
+    """Loss and accuracy, epoch by epoch."""
 
     loss: list[float] = field(default_factory=list)
     accuracy: list[float] = field(default_factory=list)
     validation: list[float] = field(default_factory=list)
     """Accuracy on the inner validation split; empty with a fixed schedule."""
     watched: list[float] = field(default_factory=list)
-    """Accuracy on the watched graphs; it is written down and nothing else."""
+    """Accuracy on the watched graphs; recorded and used for nothing else."""
 
 
-def fit(
-    graphs: GraphSet,
-    indices: Array,
-    config: AnyConfig,
+@dataclass(frozen=True)
+class TrainingData:
+    """Graphs to train on, as positions in a prepared set."""
+
+    prepared: PreparedSet
+    indices: Ints
+    """The training graphs."""
+    y: Ints
+    """[G] class number of every graph of the set; −1 where it is unknown."""
+    num_classes: int
+    sample_weight: Floats | None = None
+    """[G] weight of every graph's loss."""
+
+    def at(self, indices: Array) -> TrainingData:
+        """Return the same set with other training graphs."""
+        return TrainingData(self.prepared, np.asarray(indices, np.int64), self.y, self.num_classes, self.sample_weight)
+
+
+def fit_network(
+    data: TrainingData,
+    config: TrainingConfig,
     seed: int,
     *,
     validation: Array | None = None,
     watch: Array | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
-    snapshot: str | Path | None = None,
-) -> tuple[Fitted, Curves, int]:
-    """Fit on the graphs at ``indices``; nothing of any other graph reaches features, scaling, weights or epochs.
+    checkpoint: str | Path | None = None,
+) -> tuple[FittedNetwork, Curves, int]:
+    """Fit on the training graphs; nothing of any other graph reaches features, scaling, weights or epochs.
 
     Args:
-        graphs: the whole set, labelled.
-        indices: the training graphs.
-        config: ``selection = "last"`` runs the schedule to its end on all of them. ``"validation"`` holds a part of
-            them back, keeps the epoch that is best on it (by accuracy, then by loss), and with ``refit`` trains anew
-            on all of them for that many epochs.
+        data: the training graphs.
+        config: settings without any ``auto``. ``selection = "last"`` runs the schedule to its end on all training
+            graphs. ``"validation"`` holds a part of them back, keeps the epoch that is best on it (by accuracy, then
+            by loss), and with ``refit`` trains anew on all of them for that many epochs.
         seed: decides weights, order, dropout and the inner split.
-        validation: the graphs to hold back; by default a stratified share of ``indices``.
-        watch: graphs whose accuracy is recorded after each epoch, for curves and optimistic protocols; a machine that
-            predicts beside the network has its say after each.
+        validation: the graphs to hold back; by default a stratified share of the training graphs.
+        watch: graphs whose accuracy is recorded after each epoch, for curves and optimistic protocols.
         on_epoch: called after each epoch.
-        snapshot: a folder in which the training is kept while it runs; where it holds this very training (the same
-            graphs, configuration and seed), it goes on from there.
+        checkpoint: folder in which the training is saved while it runs; where it holds this very training (the same
+            graphs, settings and seed), the training is resumed from it.
 
     Returns:
-        The classifier, its curves, and the number of the epoch it comes from.
+        The fitted network, its curves, and the number of the epoch it comes from.
     """
-    everything = np.asarray(indices, dtype=np.int64)
     if config.selection == "last":
-        run = _Run(graphs, everything, config, seed, None, watch, on_epoch, snapshot)
-        return run.fitted(), run.curves, config.passes(graphs.sizes[everything])
+        run = _Run(data, config, seed, None, watch, on_epoch, checkpoint)
+        return run.fitted(), run.curves, run.training.epochs
     if validation is None:
-        inner, held = inner_split(graphs.targets[everything], config.validation, seed)
-        training, validation = everything[inner], everything[held]
+        inner, held = inner_split(data.y[data.indices], config.validation, seed)
+        training, validation = data.indices[inner], data.indices[held]
     else:
-        training = np.setdiff1d(everything, validation)
-    run = _Run(graphs, training, config, seed, validation, watch, on_epoch, snapshot)
+        training = np.setdiff1d(data.indices, validation)
+    run = _Run(data.at(training), config, seed, validation, watch, on_epoch, checkpoint)
     if not config.refit:
         return run.fitted(), run.curves, run.best_epoch
     schedule = config.model_copy(update={"epochs": run.best_epoch})
-    again = _Run(graphs, everything, schedule, seed, None, None, on_epoch, snapshot)
+    again = _Run(data, schedule, seed, None, None, on_epoch, checkpoint)
     return again.fitted(), run.curves, run.best_epoch
 
 
 class _Run:
-    """One training run, with what is measured beside it."""
+    """One training with what is evaluated after each of its epochs."""
 
     def __init__(
         self,
-        graphs: GraphSet,
-        training: Array,
-        config: AnyConfig,
+        data: TrainingData,
+        config: TrainingConfig,
         seed: int,
         validation: Array | None,
         watch: Array | None,
         on_epoch: Callable[[Epoch], None] | None,
-        snapshot: str | Path | None,
+        checkpoint: str | Path | None,
     ) -> None:
-        self.graphs, self.training, self.config, self.seed, self.on_epoch = graphs, training, config, seed, on_epoch
+        self.data, self.config, self.seed, self.on_epoch = data, config, seed, on_epoch
         self.curves = Curves()
         self.best_epoch = 0
         self._best: tuple[float, float] = (-1.0, 0.0)
         self._best_state: dict[str, Tensor] | None = None
-        with freed_memory_kept(), reproducible(seed, config.threads):
-            self.features = NodeFeatures.fit(config, graphs, training)
-            x = self.features if graphs.mapped else self.features.encode(graphs)
-            merge = network_class(config).merges(config)
-            source = BatchSource(graphs, x, extras=extras_of(config, graphs), merge=merge)
-            self.network = build_network(config, source.num_features, graphs.subset(training))
-            machine = self._machine(source)
-            self._validation = None if validation is None else _Held(source, validation)
-            self._watch = None if watch is None or not config.trains else _Held(source, watch, machine)
-            self._training = TrainingRun(self.network, source, training, config, seed)
-            self._snapshot = None if snapshot is None else Snapshot(snapshot, self._identity(validation))
-            if self._snapshot is not None and (kept := self._snapshot.restore(self._training)) is not None:
-                self._take_up(kept)
-            train(self._training, self._after_epoch)
-            self._training.settle()
-            self._restore_best()
-            if machine is not None and isinstance(config, Config):
-                self.network = with_machine(config, self.network, machine)
-        if self._snapshot is not None:
-            self._snapshot.remove()
+        graphs, device = data.prepared.graphs, torch.device(config.device)
+        with reproducible(seed, config.threads):
+            self.features = NodeFeatures.fit(config, graphs, data.indices)  # type: ignore[arg-type]
+            source = BatchSource(
+                graphs,
+                self.features if graphs.mapped else self.features.encode(graphs),
+                extras=extras_of(config, data.prepared),
+                merge=network_class(config).merges(config),
+                y=data.y,
+                sample_weight=data.sample_weight,
+                prepared=data.prepared,
+            )
+            self.network = build_network(config, source.num_features, data.num_classes, graphs.subset(data.indices)).to(
+                device
+            )
+            svm = self._fit_svm(source)
+            self._validation = None if validation is None else _HeldOut(source, validation, device)
+            self._watch = None if watch is None else _HeldOut(source, watch, device, svm)
+            self.training = TrainingRun(self.network, source, data.indices, config, seed, device)
+            self._checkpoint = None if checkpoint is None else Checkpoint(checkpoint, self._identity(validation))
+            if self._checkpoint is not None and (state := self._checkpoint.restore(self.training)) is not None:
+                self._resume(state)
+            train(self.training, self._after_epoch)
+            if self._best_state is not None:
+                self.network.load_state_dict(self._best_state)
+            if svm is not None:
+                self.network = Ensemble([self.network, svm])
+        if self._checkpoint is not None:
+            self._checkpoint.remove()
         self._validation = self._watch = None
 
-    def _machine(self, source: BatchSource) -> CapsuleMachine | None:
-        """The machine that predicts, alone or beside the network; training changes nothing about it."""
-        if not isinstance(self.config, Config) or not self.config.machine(self.graphs.sizes[self.training]):
+    def _fit_svm(self, source: BatchSource) -> RandomCapsuleSVM | None:
+        """Fit the SVM whose probabilities are averaged in; it does not depend on the training of the network."""
+        if not isinstance(self.config, Config) or not self.config.with_svm:
             return None
-        began = time.perf_counter()
-        machine = fit_machine(self.config, source, self.training, self.seed)
-        if self.on_epoch is not None and not self.config.trains:  # the one thing that there is to tell
-            speed = len(self.training) / (time.perf_counter() - began)
-            self.on_epoch(Epoch(1, 0.0, machine.measured["machine"]["inner"], speed))
-        return machine
+        data = self.data
+        return fit_random_capsule_svm(svm_beside(self.config), source, data.indices, data.num_classes, self.seed)
 
     def _identity(self, validation: Array | None) -> dict[str, Any]:
-        """What this training is a function of."""
-        held = None if validation is None else np.asarray(validation).tolist()
-        data = self.graphs.fingerprint(self.training)
-        return {"config": self.config.to_dict(), "seed": self.seed, "data": data, "validation": held}
+        """Return everything that this training is a function of."""
+        graphs, indices = self.data.prepared.graphs, self.data.indices
+        weight = self.data.sample_weight
+        return {
+            "config": self.config.to_dict(),
+            "seed": self.seed,
+            "data": graphs.fingerprint(indices),
+            "y": _digest(self.data.y[indices]),
+            "sample_weight": None if weight is None else _digest(weight[indices]),
+            "validation": None if validation is None else np.asarray(validation).tolist(),
+        }
 
-    def _keep(self) -> Kept:
+    def _state(self) -> CheckpointState:
         page = {"curves": asdict(self.curves), "best": [self.best_epoch, *self._best]}
-        return Kept(page, self._best_state or {})
+        return CheckpointState(page, self._best_state or {})
 
-    def _take_up(self, kept: Kept) -> None:
-        self.curves = Curves(**kept.page["curves"])
-        self.best_epoch, *best = kept.page["best"]
+    def _resume(self, state: CheckpointState) -> None:
+        self.curves = Curves(**state.page["curves"])
+        self.best_epoch, *best = state.page["best"]
         self._best = (best[0], best[1])
-        self._best_state = kept.tensors or None
-
-    def _restore_best(self) -> None:
-        if self._best_state is not None:
-            self.network.load_state_dict(self._best_state)
+        self._best_state = state.tensors or None
 
     def _after_epoch(self, epoch: Epoch) -> bool:
         self.curves.loss.append(epoch.loss)
         self.curves.accuracy.append(epoch.accuracy)
-        if self._watch is not None or self._validation is not None:
-            with self._training.predicting():
-                self._look(epoch.number)
-        patience = None if self._validation is None else self.config.patience  # a refit has its number of epochs
+        if self._watch is not None:
+            self.curves.watched.append(self._watch.accuracy_and_loss(self.network)[0])
+        if self._validation is not None:
+            self._select(epoch.number, self._validation)
+        patience = None if self._validation is None else self.config.patience  # a refit has a fixed number of epochs
         stop = patience is not None and epoch.number - self.best_epoch >= patience
-        if self._snapshot is not None and not stop and self._snapshot.due():
-            self._snapshot.save(self._training, self._keep())
+        if self._checkpoint is not None and not stop and self._checkpoint.due():
+            self._checkpoint.save(self.training, self._state())
         if self.on_epoch is not None:
             self.on_epoch(epoch)
         return stop
 
-    def _look(self, epoch: int) -> None:
-        """How the network does on the graphs that are held back or watched."""
-        if self._watch is not None:
-            self.curves.watched.append(self._watch.accuracy_and_loss(self.network)[0])
-        if self._validation is not None:
-            accuracy, loss = self._validation.accuracy_and_loss(self.network)
-            self.curves.validation.append(accuracy)
-            if (accuracy, -loss) > self._best:
-                self._best, self.best_epoch = (accuracy, -loss), epoch
-                self._best_state = copy.deepcopy(self.network.state_dict())
+    def _select(self, epoch: int, validation: _HeldOut) -> None:
+        """Keep the weights if this epoch is the best so far on the validation graphs."""
+        accuracy, loss = validation.accuracy_and_loss(self.network)
+        self.curves.validation.append(accuracy)
+        if (accuracy, -loss) > self._best:
+            self._best, self.best_epoch = (accuracy, -loss), epoch
+            self._best_state = copy.deepcopy(self.network.state_dict())
 
-    def fitted(self) -> Fitted:
-        fingerprint = self.graphs.fingerprint(self.training)
-        about = {"name": self.graphs.name, "fingerprint": fingerprint, "graphs": len(self.training)}
-        return Fitted(self.config, self.features, self.network.eval(), self.graphs.classes, self.seed, about)
+    def fitted(self) -> FittedNetwork:
+        return FittedNetwork(self.config, self.features, self.network.eval(), self.seed)
 
 
-class _Held:
-    """Graphs that are predicted after every epoch; their batches are kept, unless they come out of a mapped file.
+class _HeldOut:
+    """Graphs that are predicted after every epoch; their batches are kept, unless they come from a mapped file.
 
-    So is what a machine says of them that predicts beside the network.
+    The probabilities of an SVM that does not change while the network is trained are computed once.
     """
 
-    def __init__(self, source: BatchSource, indices: Array, machine: CapsuleMachine | None = None) -> None:
-        self.source, self.indices = source, indices
-        self.y = torch.from_numpy(source.graphs.targets[indices])
-        self._batches = None if source.streams else list(batches_of(source, indices))
-        self._beside = [] if machine is None else [self._logits(machine)]
+    def __init__(
+        self, source: BatchSource, indices: Array, device: torch.device, svm: RandomCapsuleSVM | None = None
+    ) -> None:
+        self.source, self.indices, self.device = source, indices, device
+        assert source.y is not None
+        self.y = torch.from_numpy(source.y[indices]).to(device)
+        self._batches = None if source.streams else [b.to(device) for b in batches_of(source, indices)]
+        self._svm = [] if svm is None else [self._logits(svm)]
 
     def accuracy_and_loss(self, network: Network) -> tuple[float, float]:
         logits = self._logits(network)
-        if self._beside:
-            logits = together([logits, *self._beside])
+        if self._svm:
+            logits = mean_probability_logits([logits, *self._svm])
         right = (logits.argmax(1) == self.y).double().mean()
-        return float(right), float(torch.nn.functional.cross_entropy(logits, self.y))
+        known = self.y >= 0  # a class that the training graphs lack has no logit
+        return float(right), float(torch.nn.functional.cross_entropy(logits[known], self.y[known]))
 
     def _logits(self, network: Network) -> Tensor:
-        return predict_logits(
-            network, batches_of(self.source, self.indices) if self._batches is None else self._batches
-        )
+        if self._batches is not None:
+            return predict_logits(network, self._batches)
+        return predict_logits(network, (b.to(self.device) for b in batches_of(self.source, self.indices)))
+
+
+def _digest(values: Array) -> str:
+    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()

@@ -1,60 +1,59 @@
-"""A trained classifier: fitted node features, the network and what its classes are called."""
+"""A trained network with everything that prediction needs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from gcaps.batching import Batch, BatchSource, within_budget
-from gcaps.data.arrays import Floats, Ints
+from gcaps.batching import Batch, BatchSource, node_budget_batches
+from gcaps.config import Section
+from gcaps.data.arrays import Floats
 from gcaps.data.graphset import GraphSet
 from gcaps.features import NodeFeatures
-from gcaps.models.config import AnyConfig
 from gcaps.models.network import Network
+from gcaps.models.registry import network_class
 from gcaps.training.loop import NODE_BUDGET, reproducible
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """Everything that prediction needs."""
+class FittedNetwork:
+    """Fitted node features and the trained network on them."""
 
-    config: AnyConfig
+    config: Section
+    """The settings, without any ``auto``."""
     features: NodeFeatures
     network: Network
-    classes: Ints
-    """[C] what each class is called."""
     seed: int
-    data: dict[str, Any] = field(default_factory=dict)
-    """Name, fingerprint and size of the training graphs."""
-
-    @property
-    def predictors(self) -> str:
-        """What predicts together, in words."""
-        count, machine = self.network.measured.get("networks", 1), "machine" in self.network.measured
-        parts = [f"{count} networks" if count > 1 else "one network"] if self.config.trains else []
-        return " and ".join([*parts, *(["a support vector machine"] if machine else [])])
 
     def predict_proba(self, graphs: GraphSet) -> Floats:
-        """[G, C] class probabilities. Graphs stream through in batches, so memory does not grow with their number."""
+        """Return class probabilities [G, C]; graphs are streamed in batches, so memory does not grow with G."""
         return self._stream(graphs, lambda batch: torch.softmax(self.network(batch), dim=1))
 
     def embed(self, graphs: GraphSet) -> Floats:
-        """[G, ·] the graph vectors before the last layers, [μ, C] of GCAPS-CNN."""
+        """Return the graph vectors [G, ·] before the fully connected layers; [μ, C] of GCAPS-CNN."""
         return self._stream(graphs, self.network.embed)
 
     @torch.no_grad()
     def _stream(self, graphs: GraphSet, compute: Callable[[Batch], Tensor]) -> Floats:
         self.network.eval()
-        with reproducible(self.seed, self.config.threads):
-            return np.concatenate([compute(batch).numpy() for batch in self._batches(graphs)])
+        device = device_of(self.network)
+        with reproducible(self.seed, int(getattr(self.config, "threads", 1))):
+            return np.concatenate([compute(batch.to(device)).cpu().numpy() for batch in self._batches(graphs)])
 
     def _batches(self, graphs: GraphSet) -> Iterator[Batch]:
-        for positions in within_budget(graphs.sizes, NODE_BUDGET):
+        for positions in node_budget_batches(graphs.sizes, NODE_BUDGET):
             some = graphs.subset(positions)
-            extras = self.network.prepare(self.config, some)
+            extras = network_class(self.config).prepare(self.config, some)
             yield BatchSource(some, self.features.encode(some), extras=extras).take(np.arange(len(some)))
+
+
+def device_of(network: torch.nn.Module) -> torch.device:
+    """Return the device of the network's parameters or buffers; the CPU where it has none."""
+    for tensors in (network.parameters(), network.buffers()):
+        for tensor in tensors:
+            return tensor.device
+    return torch.device("cpu")

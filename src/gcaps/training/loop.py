@@ -1,11 +1,11 @@
-"""The training loop: Adam with a falling rate over shuffled batches, in one process or in several that share them."""
+"""The training loop: Adam with a decaying learning rate over shuffled batches, in one process or several."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,38 +13,37 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from gcaps.batching import Batch, BatchSource, ahead, shuffled, within_budget
+from gcaps.batching import Batch, BatchSource, node_budget_batches, prefetch, shuffled
 from gcaps.config import TrainingConfig
 from gcaps.data.arrays import Array, Ints
 from gcaps.errors import ConfigError
 from gcaps.models.network import Network
 from gcaps.nn.distributed import Share, sharing, sum_over_processes, training_together
-from gcaps.training.averaging import WeightAverage
 from gcaps.training.optimizer import FlatAdam
 
 NODE_BUDGET = 20_000
-"""Nodes a batch may have in prediction."""
+"""Nodes of a batch in prediction."""
 
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What one pass over the training graphs gave."""
+    """Outcome of one pass over the training graphs."""
 
     number: int
     """Counted from 1."""
     loss: float
     """Mean cross-entropy over the pass, in training mode."""
     accuracy: float
-    """Share of training graphs classified rightly during the pass, in training mode."""
+    """Accuracy over the pass, in training mode."""
     graphs_per_second: float
 
 
 @contextmanager
 def reproducible(seed: int, threads: int) -> Iterator[None]:
-    """Seed torch and fix its threads inside; give the caller's generator and threads back outside.
+    """Seed torch and fix its number of threads inside the block; restore both afterwards.
 
-    Sums split over another number of threads round differently, so the number belongs to the configuration and not to
-    the environment: the same seed gives the same predictions under any OMP_NUM_THREADS.
+    Sums split over another number of threads round differently, so the number is a setting and does not come from the
+    environment: the same seed gives the same predictions under any OMP_NUM_THREADS.
     """
     before = torch.get_num_threads()
     with torch.random.fork_rng(devices=[]):
@@ -57,82 +56,79 @@ def reproducible(seed: int, threads: int) -> Iterator[None]:
 
 
 class TrainingRun:
-    """The training of a network, epoch by epoch; it can be stopped between two and go on elsewhere.
+    """Training of a network, epoch by epoch; it can be stopped between two epochs and resumed from a checkpoint.
 
     Args:
         network: trained in place.
         source: where batches come from.
         indices: the training graphs.
-        config: batch size, learning rate and its decay, regularisation.
+        config: batch size, learning rate and its schedule, regularisation; without any ``auto``.
         seed: decides the order of the graphs; dropout follows torch's generator (see :func:`reproducible`).
+        device: where the batches are moved to; that of the network.
 
-    In a training of several processes each takes its share of every batch, and sums of gradients and statistics are
-    those of the whole batch: what is computed does not depend on the number of processes, but for rounding.
+    With several processes each takes its share of every batch, and sums of gradients and statistics are those of the
+    whole batch: what is computed does not depend on the number of processes, up to rounding.
     """
 
     def __init__(
-        self, network: Network, source: BatchSource, indices: Array, config: TrainingConfig, seed: int
+        self,
+        network: Network,
+        source: BatchSource,
+        indices: Array,
+        config: TrainingConfig,
+        seed: int,
+        device: torch.device | None = None,
     ) -> None:
+        assert config.epochs != "auto"
         self.network, self.source, self.indices, self.config = network, source, indices, config
+        self.device = device or torch.device("cpu")
         self.optimizer = FlatAdam(network, config.lr, config.weight_decay)
-        self.average = WeightAverage(network, self.optimizer.flat, config.averaging) if config.averaging else None
         self.rng = np.random.default_rng(seed)
-        self.epochs = config.passes(source.graphs.sizes[indices])
-        """Epochs to do."""
+        self.epochs = config.epochs
+        """Epochs of the schedule."""
         self.number = 0
-        """Epochs done."""
+        """Epochs done so far."""
         if training_together() and len(indices) // -(-len(indices) // config.batch_size) < dist.get_world_size():
             raise ConfigError(f"batches of {config.batch_size} cannot be shared by {dist.get_world_size()} processes")
 
     def epoch(self) -> Epoch:
-        """One pass over the training graphs."""
+        """Run one pass over the training graphs."""
         began = time.perf_counter()
         self.number += 1
-        self.optimizer.lr = rate(self.config, self.number, self.epochs)
+        self.optimizer.lr = learning_rate(self.config, self.number, self.epochs)
         self.network.train()
         sums = np.zeros(2)
         shares = map(_own_share, shuffled(self.indices, self.config.batch_size, self.rng))
-        batches = ahead(self._take, shares) if self.source.streams else map(self._take, shares)
+        batches = prefetch(self._take, shares) if self.source.streams else map(self._take, shares)
         for batch, share in batches:
             with sharing(share):
                 sums += self._step(batch, share.total)
         loss, right = sum_over_processes(sums) / len(self.indices)
         return Epoch(self.number, float(loss), float(right), len(self.indices) / (time.perf_counter() - began))
 
-    def predicting(self) -> AbstractContextManager[None]:
-        """Inside, the network has the weights that are to predict."""
-        return nullcontext() if self.average is None else self.average.in_place()
-
-    def settle(self) -> None:
-        """Training is over: the network keeps the weights that are to predict."""
-        if self.average is not None:
-            self.average.settle()
-
     def _take(self, part: tuple[Ints, Share]) -> tuple[Batch, Share]:
         chosen, share = part
-        return self.source.take(chosen), share
+        return self.source.take(chosen).to(self.device), share
 
     def _step(self, batch: Batch, graphs: int) -> tuple[float, int]:
-        """One step of the optimiser; the sum of the losses, and how many graphs were classified rightly."""
+        """Do one optimiser step; return the sum of the losses and the number of correctly classified graphs."""
         assert batch.y is not None
         loss, logits = self.network.loss(batch)
         self.optimizer.zero_grad()
         (loss / graphs).backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
-        if self.average is not None:
-            self.average.update()
         return loss.item() / self.network.members, int((logits.detach().argmax(1) == batch.y).sum())
 
 
-def rate(config: TrainingConfig, number: int, epochs: int) -> float:
-    """The learning rate in epoch ``number`` of ``epochs``, counted from 1."""
+def learning_rate(config: TrainingConfig, number: int, epochs: int) -> float:
+    """Return the learning rate of epoch ``number`` (from 1) of ``epochs``."""
     if config.schedule == "cosine":
         return config.lr * (1 + math.cos(math.pi * (number - 1) / epochs)) / 2
     return config.lr * config.decay ** ((number - 1) // config.decay_every)
 
 
 def _own_share(chosen: Ints) -> tuple[Ints, Share]:
-    """This process's part of a batch."""
+    """Return this process's part of a batch."""
     if not training_together():
         return chosen, Share(0, len(chosen), len(chosen))
     ends = np.linspace(0, len(chosen), dist.get_world_size() + 1).round().astype(int)
@@ -141,7 +137,7 @@ def _own_share(chosen: Ints) -> tuple[Ints, Share]:
 
 
 def train(run: TrainingRun, on_epoch: Callable[[Epoch], bool | None] | None = None) -> None:
-    """Train to the end of the schedule; ``on_epoch`` may return True to stop early."""
+    """Train to the end of the schedule, or until ``on_epoch`` returns True."""
     while run.number < run.epochs:
         epoch = run.epoch()
         if on_epoch is not None and on_epoch(epoch):
@@ -149,15 +145,15 @@ def train(run: TrainingRun, on_epoch: Callable[[Epoch], bool | None] | None = No
 
 
 def batches_of(source: BatchSource, indices: Array) -> Iterator[Batch]:
-    """The graphs at ``indices`` in order, in batches of at most :data:`NODE_BUDGET` nodes."""
+    """Yield the graphs at ``indices`` in order, in batches of at most :data:`NODE_BUDGET` nodes."""
     chosen = np.asarray(indices, dtype=np.int64)
-    for positions in within_budget(source.sizes[chosen], NODE_BUDGET):
+    for positions in node_budget_batches(source.sizes[chosen], NODE_BUDGET):
         yield source.take(chosen[positions])
 
 
 @torch.no_grad()
 def predict_logits(network: nn.Module, batches: Iterator[Batch] | list[Batch]) -> Tensor:
-    """[B, C] logits in evaluation mode; the network's mode is left as it was."""
+    """Return logits [B, C] in evaluation mode; the network's mode is restored."""
     was_training = network.training
     network.eval()
     logits = torch.cat([network(batch) for batch in batches])
@@ -165,15 +161,15 @@ def predict_logits(network: nn.Module, batches: Iterator[Batch] | list[Batch]) -
     return logits
 
 
-def inner_split(labels: Array, share: float, seed: int) -> tuple[Ints, Ints]:
-    """Positions (training, validation) of a stratified split; every class keeps at least one in training."""
+def inner_split(y: Array, share: float, seed: int) -> tuple[Ints, Ints]:
+    """Return positions (training, validation) of a stratified split; every class keeps at least one in training."""
     rng = np.random.default_rng([seed, 1])
-    order = rng.permutation(len(labels))
+    order = rng.permutation(len(y))
     held: list[Array] = []
-    for value in np.unique(labels):
-        members = order[labels[order] == value]
+    for value in np.unique(y):
+        members = order[y[order] == value]
         held.append(members[: min(round(share * len(members)), len(members) - 1)])
     validation = np.sort(np.concatenate(held))
     if not len(validation):
         validation = np.sort(order[:1])
-    return np.setdiff1d(np.arange(len(labels)), validation), validation
+    return np.setdiff1d(np.arange(len(y)), validation), validation

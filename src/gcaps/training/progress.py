@@ -1,4 +1,4 @@
-"""A progress bar for training: epochs, loss, accuracy, graphs per second and time left."""
+"""Progress bar of a training: epochs, loss, accuracy, graphs per second and time left."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from gcaps.training.loop import Epoch
 
 
 class Report(Protocol):
-    """Takes word of each epoch, of whichever run (fold) it belongs to."""
+    """Callback for each epoch of each run (fold)."""
 
     def __call__(self, run: int, epoch: Epoch) -> None:
-        """Epoch ``epoch`` of run ``run`` is over."""
+        """Report that ``epoch`` of run ``run`` is over."""
         ...
 
 
 @contextmanager
 def training_bar(title: str, epochs: int, runs: int = 1, console: Console | None = None) -> Iterator[Report]:
-    """Show a bar over ``runs`` trainings of ``epochs`` epochs each, and yield what tells it of each epoch.
+    """Show a bar over ``runs`` trainings of ``epochs`` epochs each and yield its callback.
 
-    Where nothing is trained, each counts as one.
+    A method without epochs counts as one epoch.
     """
     epochs = max(epochs, 1)
     bar = Progress(
@@ -41,7 +41,7 @@ def training_bar(title: str, epochs: int, runs: int = 1, console: Console | None
         task = bar.add_task(title, total=epochs * runs, loss="–", accuracy="–", speed="–")
 
         def report(run: int, epoch: Epoch) -> None:
-            if epoch.number < done[run]:  # a refit begins anew
+            if epoch.number < done[run]:  # a refit starts again from epoch 1
                 bar.update(task, total=(bar.tasks[0].total or 0) + epochs)
             done[run] = epoch.number
             latest[run] = epoch

@@ -1,4 +1,4 @@
-"""A training on disk between two epochs: from it the same weights come out as if it had never stopped."""
+"""Checkpoints: a training saved between two epochs and resumed with exactly the same outcome."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from gcaps.files import replacing, write_json
 from gcaps.nn.distributed import is_first_process
 from gcaps.training.loop import TrainingRun
 
-PAGE, TENSORS = "snapshot.json", "snapshot.safetensors"
+PAGE, TENSORS = "checkpoint.json", "checkpoint.safetensors"
 
 
-class Kept(NamedTuple):
-    """What a snapshot holds beside the network, the optimiser and the generators."""
+class CheckpointState(NamedTuple):
+    """State of a training beyond network, optimiser and random generators."""
 
     page: dict[str, Any]
     """JSON values."""
     tensors: dict[str, Tensor]
 
 
-class Snapshot:
-    """The folder in which a training is kept; it vanishes when the training is over.
+class Checkpoint:
+    """Folder in which a training is saved; it is removed when the training is over.
 
     Args:
-        folder: where; a damaged one, or one of another training, is as good as none.
-        identity: what the training is a function of (configuration, seed, data): only its own snapshot is taken up.
-        every: seconds between two snapshots at least.
+        folder: its path; a damaged checkpoint, or that of another training, is ignored.
+        identity: everything that the training is a function of (settings, seed, data); only a checkpoint with the same
+            identity is resumed.
+        every: minimum number of seconds between two checkpoints.
     """
 
     def __init__(self, folder: str | Path, identity: dict[str, Any], every: float = 20.0) -> None:
@@ -42,52 +43,48 @@ class Snapshot:
         self._last = time.monotonic()
 
     def due(self) -> bool:
-        """Whether it is time for another."""
+        """Return whether it is time to save again."""
         return time.monotonic() - self._last >= self.every
 
-    def save(self, run: TrainingRun, kept: Kept) -> None:
-        """Write all that :meth:`restore` needs; of several processes the first writes for all."""
+    def save(self, run: TrainingRun, state: CheckpointState) -> None:
+        """Write everything that :meth:`restore` needs; of several processes the first writes."""
         self._last = time.monotonic()
         if not is_first_process():
             return
         tensors = {f"network.{key}": value for key, value in run.network.state_dict().items()}
         tensors |= {f"optimizer.{key}": value for key, value in run.optimizer.state().items()}
-        if run.average is not None:
-            tensors |= {f"average.{key}": value for key, value in run.average.state().items()}
-        tensors |= {f"kept.{key}": value for key, value in kept.tensors.items()}
+        tensors |= {f"state.{key}": value for key, value in state.tensors.items()}
         tensors["generator"] = torch.get_rng_state()
         page = {
             "identity": self.identity,
             "number": run.number,
             "order": run.rng.bit_generator.state,
-            "kept": kept.page,
+            "state": state.page,
         }
         with replacing(self.folder) as folder:
             folder.mkdir()
             save_file({key: value.clone().contiguous() for key, value in tensors.items()}, folder / TENSORS)
             write_json(folder / PAGE, page)
 
-    def restore(self, run: TrainingRun) -> Kept | None:
-        """Bring ``run`` to where the snapshot was taken; None where there is none of this training."""
+    def restore(self, run: TrainingRun) -> CheckpointState | None:
+        """Bring ``run`` to the saved epoch; return None where there is no checkpoint of this training."""
         try:
             page = json.loads((self.folder / PAGE).read_text(encoding="utf-8"))
             if page["identity"] != self.identity:
                 return None
             tensors = load_file(self.folder / TENSORS)
-            found = {part: _of(part, tensors) for part in ("network", "optimizer", "average", "kept")}
+            found = {part: _of(part, tensors) for part in ("network", "optimizer", "state")}
             run.network.load_state_dict(found["network"])
             run.optimizer.restore(found["optimizer"])
-            if run.average is not None:
-                run.average.restore(found["average"])
             run.rng.bit_generator.state = page["order"]
             torch.set_rng_state(tensors["generator"])
             run.number = int(page["number"])
-            return Kept(page["kept"], found["kept"])
+            return CheckpointState(page["state"], found["state"])
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError):
             return None
 
     def remove(self) -> None:
-        """The training is over: the snapshot, if it was one of this training, has served."""
+        """Remove the checkpoint of a finished training."""
         if not is_first_process():
             return
         for name in (PAGE, TENSORS):

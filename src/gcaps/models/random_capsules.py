@@ -1,4 +1,4 @@
-"""A support vector machine on graph capsules that nobody trained."""
+"""Support vector classification on graph vectors of random (untrained) capsules, as a network for prediction."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from gcaps.models.network import Network
 from gcaps.nn.distances import city_block
 
 
-class CapsuleMachine(Network):
-    """Graph vectors [μ, C] of capsules with the weights they were drawn with, and a machine for each pair of classes.
+class RandomCapsuleSVM(Network):
+    """One-vs-one support vector classifiers on the graph vectors [μ, C] of capsules with random weights.
 
-    A network this wide, even untrained, sends different neighbourhoods to different capsules; the machine decides with
-    the kernel exp(−γ ‖z_g − z_h‖₁) on the vectors z, each entry in units of its deviation over the training graphs.
-    How it is fitted is :mod:`gcaps.training.machine`'s matter.
+    A network this wide, even untrained, maps different neighbourhoods to different capsules. The kernel is
+    exp(−γ ‖z_g − z_h‖₁) on the vectors z, standardised over the training graphs. It is fitted by
+    :func:`gcaps.training.random_capsules.fit_random_capsule_svm`.
 
     Args:
-        capsules: what graph vectors come from; its fully connected layers are dropped.
-        num_classes: how many logits.
-        vectors: training graphs that the machine remembers.
-        classes: classes that have training graphs.
-        C: the penalty that was chosen, to be told of.
-        inner: accuracy in the cross-validation that chose it, to be told of.
+        capsules: network that computes the graph vectors; its fully connected layers are dropped.
+        num_classes: number of logits.
+        vectors: number of support graphs.
+        classes: number of classes among the training graphs.
+        C: penalty that was chosen.
+        inner: accuracy in the cross-validation that chose it.
     """
 
     trained = False
@@ -42,8 +42,7 @@ class CapsuleMachine(Network):
     def __init__(
         self, capsules: GCAPS, num_classes: int, *, vectors: int, classes: int, C: float, inner: float
     ) -> None:
-        about = {"vectors": vectors, "classes": classes, "C": C, "inner": inner}
-        super().__init__(capsules.in_channels, **capsules.measured, machine=about)
+        super().__init__(capsules.in_channels, vectors=vectors, classes=classes, C=C, inner=inner)
         capsules.head = nn.Identity()
         self.capsules, self.num_classes = capsules, num_classes
         self.pairs = list(combinations(range(classes), 2))
@@ -58,11 +57,11 @@ class CapsuleMachine(Network):
         self.register_buffer("temperature", torch.ones((), dtype=torch.float64))
 
     def embed(self, batch: Batch) -> Tensor:
-        """[B, ·] the graph vectors."""
+        """[B, ·] graph vectors."""
         return self.capsules.embed(batch)
 
     def forward(self, batch: Batch) -> Tensor:
-        """[B, C] logits: the sums of a class's machines by the temperature; −∞ where no graph of it was trained on."""
+        """[B, C] logits: one-vs-rest sums of decision values over the temperature; −∞ for a class without training graphs."""
         z = ((self.embed(batch).detach() - self.mean) * self.scale).cpu().numpy()
         distances = torch.from_numpy(city_block(z, self.support.cpu().numpy())).to(self.gamma)
         values = torch.exp(-self.gamma * distances) @ self.coefficients.T + self.intercepts
@@ -72,7 +71,7 @@ class CapsuleMachine(Network):
 
 
 def class_sums(values: Tensor, pairs: list[tuple[int, int]], classes: int) -> Tensor:
-    """[m, c] for each class the sum of its machines' values [m, p], positive where they speak for it."""
+    """[m, c] for each class the sum of the decision values [m, p] of its pairs, positive where they favour the class."""
     signs = values.new_zeros(len(pairs), classes)
     for p, (first, second) in enumerate(pairs):
         signs[p, first], signs[p, second] = -1, 1

@@ -2,12 +2,12 @@ import threading
 
 import pytest
 
-from gcaps.batching import ahead
+from gcaps.batching import prefetch
 
 
 def test_results_come_in_order():
-    assert list(ahead(lambda n: n * n, range(50))) == [n * n for n in range(50)]
-    assert list(ahead(str, [])) == []
+    assert list(prefetch(lambda n: n * n, range(50))) == [n * n for n in range(50)]
+    assert list(prefetch(str, [])) == []
 
 
 def test_an_exception_comes_up_where_its_result_would_have():
@@ -16,7 +16,7 @@ def test_an_exception_comes_up_where_its_result_would_have():
             raise KeyError("three")
         return n
 
-    results = ahead(prepare, range(6))
+    results = prefetch(prepare, range(6))
     assert [next(results) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(KeyError, match="three"):
         next(results)
@@ -24,7 +24,7 @@ def test_an_exception_comes_up_where_its_result_would_have():
 
 def test_leaving_early_ends_the_thread():
     before = threading.active_count()
-    results = ahead(lambda n: n, iter(range(10**9)))
+    results = prefetch(lambda n: n, iter(range(10**9)))
     assert next(results) == 0
     results.close()
     assert threading.active_count() == before

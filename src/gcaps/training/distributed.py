@@ -1,4 +1,4 @@
-"""One training by several processes, started by torchrun: joining, and what is said when one of them is lost."""
+"""Data-parallel training by several processes that torchrun starts: joining them, and the error when one is lost."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from gcaps.errors import GcapsError
 from gcaps.nn.channel import Channel, can_share, opened
 from gcaps.nn.distributed import through
 
-PATIENCE = timedelta(seconds=45)
-"""How long a process waits for the others in one exchange."""
+TIMEOUT = timedelta(seconds=45)
+"""How long a process waits for the others in one collective."""
 
 
 class LostProcessError(GcapsError):
@@ -28,16 +28,16 @@ class LostProcessError(GcapsError):
 
 
 def started_by_torchrun() -> bool:
-    """Whether this process is one of several that torchrun has started."""
+    """Return whether this process is one of several that torchrun has started."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1
 
 
 @contextmanager
 def joined(advice: str) -> Iterator[None]:
-    """Join the other processes that torchrun has started, and leave them at the end; alone, do nothing.
+    """Join the process group of torchrun for the duration of the block; a process that runs alone does nothing.
 
     Args:
-        advice: what to do if one of them is lost.
+        advice: what the error says to do if a process is lost.
     """
     if not started_by_torchrun():
         yield
@@ -50,7 +50,7 @@ def joined(advice: str) -> Iterator[None]:
 
     before = signal.signal(signal.SIGTERM, stop)  # torchrun ends the others when one is lost
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"  # statistics are summed up on the CPU
-    dist.init_process_group(backend, timeout=PATIENCE)
+    dist.init_process_group(backend, timeout=TIMEOUT)
     try:
         with through(_channel()):
             yield
@@ -72,4 +72,4 @@ def _channel() -> Channel | None:
         dist.broadcast_object_list(names, src=0)
         return names[0]
 
-    return opened(rank, processes, PATIENCE.total_seconds(), tell, dist.barrier)
+    return opened(rank, processes, TIMEOUT.total_seconds(), tell, dist.barrier)

@@ -1,0 +1,72 @@
+"""Estimators on graphs with scikit-learn's manners: every method can be fitted, evaluated, compared and saved.
+
+Each name loads what it needs on first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcaps.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gcaps.estimators.auto import Resolution as Resolution
+    from gcaps.estimators.auto import resolve as resolve
+    from gcaps.estimators.base import GraphClassifier as GraphClassifier
+    from gcaps.estimators.baselines import DCNNClassifier as DCNNClassifier
+    from gcaps.estimators.baselines import DeepSetsClassifier as DeepSetsClassifier
+    from gcaps.estimators.baselines import DGCNNClassifier as DGCNNClassifier
+    from gcaps.estimators.baselines import ECCClassifier as ECCClassifier
+    from gcaps.estimators.baselines import GINClassifier as GINClassifier
+    from gcaps.estimators.baselines import PSCNClassifier as PSCNClassifier
+    from gcaps.estimators.capsules import GraphCapsuleClassifier as GraphCapsuleClassifier
+    from gcaps.estimators.capsules import RandomCapsuleSVC as RandomCapsuleSVC
+    from gcaps.estimators.ensemble import GraphEnsemble as GraphEnsemble
+    from gcaps.estimators.forest import FGSDForestClassifier as FGSDForestClassifier
+    from gcaps.estimators.kernel_methods import DeepGraphKernelSVC as DeepGraphKernelSVC
+    from gcaps.estimators.kernel_methods import GraphletSVC as GraphletSVC
+    from gcaps.estimators.kernel_svm import KernelSVC as KernelSVC
+    from gcaps.estimators.kernel_methods import MultiscaleLaplacianSVC as MultiscaleLaplacianSVC
+    from gcaps.estimators.kernel_methods import OptimalAssignmentSVC as OptimalAssignmentSVC
+    from gcaps.estimators.kernel_methods import RandomWalkSVC as RandomWalkSVC
+    from gcaps.estimators.kernel_methods import ShortestPathSVC as ShortestPathSVC
+    from gcaps.estimators.kernel_methods import WeisfeilerLehmanSVC as WeisfeilerLehmanSVC
+    from gcaps.estimators.registry import METHODS as METHODS
+    from gcaps.estimators.registry import make_estimator as make_estimator
+
+_HOMES = {
+    **dict.fromkeys(("Resolution", "resolve"), "auto"),
+    "GraphClassifier": "base",
+    **dict.fromkeys(
+        (
+            "DCNNClassifier",
+            "DGCNNClassifier",
+            "DeepSetsClassifier",
+            "ECCClassifier",
+            "GINClassifier",
+            "PSCNClassifier",
+        ),
+        "baselines",
+    ),
+    **dict.fromkeys(("GraphCapsuleClassifier", "RandomCapsuleSVC"), "capsules"),
+    "GraphEnsemble": "ensemble",
+    "FGSDForestClassifier": "forest",
+    **dict.fromkeys(
+        (
+            "DeepGraphKernelSVC",
+            "GraphletSVC",
+            "MultiscaleLaplacianSVC",
+            "OptimalAssignmentSVC",
+            "RandomWalkSVC",
+            "ShortestPathSVC",
+            "WeisfeilerLehmanSVC",
+        ),
+        "kernel_methods",
+    ),
+    "KernelSVC": "kernel_svm",
+    **dict.fromkeys(("METHODS", "make_estimator"), "registry"),
+}
+
+__all__ = [*_HOMES]
+
+__getattr__, __dir__ = lazy_names("gcaps.estimators", _HOMES)

@@ -1,0 +1,183 @@
+"""Resolve ``auto``: settings and training graphs → settings without any ``auto`` in them.
+
+Every rule is a function here, with the reason it gives; no other module asks how many graphs there are. Rules look at
+training graphs only. The thresholds were chosen on inner validation (docs/accuracy.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gcaps.config import FeatureConfig, Section
+from gcaps.data.arrays import Array
+from gcaps.data.graphset import GraphSet
+
+SMALL_TRAINING_SET = 750
+"""Training sets with fewer graphs count as small."""
+DISPERSED_SIZES = 4.5
+"""Ratio of the 90th to the 10th percentile of graph sizes above which sizes count as dispersed."""
+
+S = TypeVar("S", bound=Section)
+Value = tuple[Any, str]
+"""What a setting is resolved to, and the reason."""
+
+
+@dataclass(frozen=True)
+class TrainingFacts:
+    """What the rules know about the training graphs."""
+
+    graphs: int
+    """How many there are."""
+    labelled: bool
+    """Whether nodes have labels."""
+    spread: float
+    """Ratio of the 90th to the 10th percentile of their sizes."""
+
+    @classmethod
+    def of(cls, graphs: GraphSet, indices: Array) -> TrainingFacts:
+        """Count and measure the graphs at ``indices``."""
+        sizes = np.sort(graphs.sizes[indices])
+        small, large = sizes[len(sizes) // 10], sizes[len(sizes) * 9 // 10]
+        return cls(len(sizes), graphs.node_labels is not None, float(large / small))
+
+    @property
+    def small(self) -> bool:
+        """Whether the training set is small."""
+        return self.graphs < SMALL_TRAINING_SET
+
+    @property
+    def dispersed(self) -> bool:
+        """Whether the training set is not small and its sizes are dispersed."""
+        return not self.small and self.spread > DISPERSED_SIZES
+
+    @property
+    def size(self) -> str:
+        """The comparison with :data:`SMALL_TRAINING_SET`, in words."""
+        return f"{self.graphs:,} training graphs, {'fewer than' if self.small else 'at least'} {SMALL_TRAINING_SET}"
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """How a setting was resolved."""
+
+    setting: str
+    given: Any
+    value: Any
+    """None where the setting has no effect."""
+    reason: str
+
+    def __str__(self) -> str:
+        value = ",".join(map(str, self.value)) if isinstance(self.value, tuple | list) else self.value
+        if self.given != "auto":
+            return f"{self.setting} = {self.given} has no effect: {self.reason}"
+        return f"{self.setting} = {value} (auto: {self.reason})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return JSON values."""
+        return asdict(self)
+
+
+def resolve(config: S, graphs: GraphSet, indices: Array | None = None) -> tuple[S, list[Resolution]]:
+    """Replace every ``auto`` of ``config`` by what its rule gives for the training graphs at ``indices``.
+
+    Returns:
+        The settings without ``auto``, and for each setting that was ``auto``, or that has no effect under the others
+        although it is not at its default, what became of it and why.
+    """
+    facts = TrainingFacts.of(graphs, np.arange(len(graphs)) if indices is None else indices)
+    found: list[Resolution] = []
+    for name in type(config).model_fields:
+        if getattr(config, name) == "auto":
+            value, reason = RULES[name](config, facts)
+            found.append(Resolution(name, "auto", value, reason))
+    resolved = config.model_copy(update={entry.setting: entry.value for entry in found})
+    return resolved, found + _without_effect(resolved)
+
+
+def epochs(config: Section, facts: TrainingFacts) -> Value:
+    """Small sets need many passes; many graphs of dispersed sizes are memorised soonest."""
+    if facts.dispersed:
+        return 12, f"{facts.size}, of dispersed sizes (90th percentile {facts.spread:.1f} times the 10th)"
+    return (100 if facts.small else 30), facts.size
+
+
+def layers(config: Section, facts: TrainingFacts) -> Value:
+    """Where labelled graphs differ much in size, the counts of their labels carry most of the information."""
+    if facts.labelled and facts.dispersed:
+        return 1, f"labelled nodes and {facts.graphs:,} training graphs of dispersed sizes"
+    return 4, "default depth"
+
+
+def reduce(config: Section, facts: TrainingFacts) -> Value:
+    """How many nodes have a label says more than their share; without labels sums would mostly measure size."""
+    return ("sum", "nodes have labels") if facts.labelled else ("mean", "nodes have no labels")
+
+
+def dropout(config: Section, facts: TrainingFacts) -> Value:
+    """On small sets dropout cost accuracy on inner validation."""
+    return (0.0 if facts.small else 0.5), facts.size
+
+
+def ensemble_size(config: Section, facts: TrainingFacts) -> Value:
+    """On small sets single networks vary most, and several cost little."""
+    return (3 if facts.small else 1), facts.size
+
+
+def with_svm(config: Section, facts: TrainingFacts) -> Value:
+    """An SVM on random capsules adds most where there is little to train on; it has no epoch to pick."""
+    if getattr(config, "selection", "last") != "last":
+        return False, "an epoch is picked on validation"
+    return facts.small, facts.size
+
+
+def features(config: Section, facts: TrainingFacts) -> Value:
+    """Labels, as in the paper's tables; without labels degrees alone did better than degrees with FGSD."""
+    return (("labels",), "nodes have labels") if facts.labelled else (("degree",), "nodes have no labels")
+
+
+def device(config: Section, facts: TrainingFacts) -> Value:
+    """A GPU where torch finds one."""
+    found = usable_device("cuda")
+    return found, "torch finds a CUDA device" if found == "cuda" else "torch finds no CUDA device"
+
+
+def methods(config: Section, facts: TrainingFacts) -> Value:
+    """A trained network, its untrained counterpart and the strongest kernel."""
+    return ("gcaps", "capsule-svm", "wloa"), "default members"
+
+
+RULES: dict[str, Callable[[Section, TrainingFacts], Value]] = {
+    rule.__name__: rule
+    for rule in (epochs, layers, reduce, dropout, ensemble_size, with_svm, features, device, methods)
+}
+"""The rule of each setting that may be ``auto``."""
+
+
+def usable_device(name: str) -> str:
+    """Return the device ``name`` if torch has it here, else ``"cpu"``."""
+    import torch
+
+    usable = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
+    return name if name in usable and usable[name]() else "cpu"
+
+
+def _without_effect(config: Section) -> list[Resolution]:
+    """Settings that were changed from their default but have no effect under the others."""
+    other = getattr(config, "readout", "covariance")
+    conditions = {
+        "rank": (other == "covariance", f"readout = {other}"),
+        "root": (other == "covariance", f"readout = {other}"),
+        "bound": (getattr(config, "capsule", "") in ("", "moments", "routing"), "capsule functions other than moments"),
+    }
+    if isinstance(config, FeatureConfig):
+        conditions["fgsd_bins"] = ("fgsd" in config.features, "fgsd is not among the features")
+    fields = type(config).model_fields
+    return [
+        Resolution(name, getattr(config, name), None, reason)
+        for name, (effective, reason) in conditions.items()
+        if name in fields and not effective and getattr(config, name) != fields[name].default
+    ]

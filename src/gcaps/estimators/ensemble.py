@@ -1,0 +1,110 @@
+"""The mean of several methods' class probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from gcaps.batching.prepared import PreparedSet
+from gcaps.config import EnsembleConfig
+from gcaps.data.arrays import Array, Floats, Ints
+from gcaps.data.graphset import GraphSet
+from gcaps.errors import ConfigError
+from gcaps.estimators.auto import resolve
+from gcaps.estimators.base import GraphClassifier, State
+from gcaps.estimators.registry import make_estimator
+from gcaps.training import Epoch
+
+
+class GraphEnsemble(GraphClassifier):
+    """Mean of the class probabilities of several methods.
+
+    Every member is fitted on the same graphs; nothing is chosen or weighted.
+
+    Args:
+        methods: names of methods (with their default settings) or estimators; ``"auto"``: gcaps, capsule-svm and wloa.
+        random_state: of every member that is given by name.
+
+    Attributes:
+        estimators_: the fitted members.
+    """
+
+    method: ClassVar[str] = "ensemble"
+    shares_folds: ClassVar[bool] = True
+
+    methods: Sequence[str | GraphClassifier] | Literal["auto"]
+    estimators_: list[GraphClassifier]
+
+    def __init__(
+        self,
+        methods: Sequence[str | GraphClassifier] | Literal["auto"] = "auto",
+        *,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self._store(locals())
+
+    @property
+    def config(self) -> EnsembleConfig:
+        """The settings; estimators are given as their method's name."""
+        if self.methods == "auto":
+            return EnsembleConfig()
+        return EnsembleConfig.parse({"methods": tuple(m if isinstance(m, str) else m.method for m in self.methods)})
+
+    def fit_prepared(
+        self,
+        prepared: PreparedSet,
+        train: Ints,
+        *,
+        sample_weight: Floats | None = None,
+        validation: Ints | None = None,
+        watch: Ints | None = None,
+        on_epoch: Callable[[Epoch], None] | None = None,
+        checkpoint: Path | None = None,
+    ) -> Self:
+        """Fit every member on some graphs of a prepared set."""
+        config, self.resolution_ = resolve(self.config, prepared.graphs, train)
+        given: Sequence[str | GraphClassifier] = config.methods if self.methods == "auto" else self.methods
+        if not given:
+            raise ConfigError("an ensemble needs at least one method")
+        self._start(prepared, train)
+        self.resolved_ = config.to_dict()
+        self.estimators_ = [
+            (make_estimator(m, random_state=self._seed()) if isinstance(m, str) else clone(m)).fit_prepared(
+                prepared, train, sample_weight=sample_weight, validation=validation, on_epoch=on_epoch
+            )
+            for m in given
+        ]
+        self.chosen_ = {f"{m.method}.{name}": value for m in self.estimators_ for name, value in m.chosen_.items()}
+        return self
+
+    def predict_proba_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
+        """Return class probabilities [n, C] of some graphs of a prepared set."""
+        return self._mean([m.predict_proba_prepared(prepared, indices) for m in self.estimators_])
+
+    def _predict_proba(self, graphs: GraphSet) -> Floats:
+        return self._mean([m.predict_proba(graphs) for m in self.estimators_])
+
+    def _mean(self, probabilities: list[Floats]) -> Floats:
+        mean: Floats = np.mean(np.stack([np.asarray(p, dtype=np.float64) for p in probabilities]), axis=0)
+        return mean
+
+    @property
+    def describes(self) -> str:
+        """What predicts, in words."""
+        return "; ".join(member.describes for member in self.estimators_)
+
+    @property
+    def members(self) -> list[GraphClassifier]:
+        """The estimators that are saved in folders of their own."""
+        return self.estimators_
+
+    def state(self) -> State:
+        """Return nothing: the members hold everything."""
+        return {}, {"methods": [member.method for member in self.estimators_]}
+
+    def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
+        """Do nothing: :mod:`gcaps.persistence` sets ``estimators_``."""

@@ -1,0 +1,213 @@
+"""Support vector classification on graph kernels; kernel and penalty are chosen on the training graphs."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from gcaps import kernels as graph_kernels
+from gcaps.batching.prepared import PreparedSet
+from gcaps.data.arrays import Array, Floats, Ints
+from gcaps.data.catalog import load
+from gcaps.data.graphset import GraphSet
+from gcaps.errors import ConfigError
+from gcaps.estimators.base import GraphClassifier, State
+from gcaps.kernels.base import GraphKernel
+from gcaps.kernels.svm import SVM, choose, class_scores, fit_svm, inner_splits
+from gcaps.training import Epoch
+
+PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
+
+
+class KernelClassifier(GraphClassifier):
+    """Base class: an SVM on the best of several kernels.
+
+    Kernel and C are chosen by cross-validation on the training graphs. A kernel whose value depends on its two graphs
+    alone is computed once for a prepared set, whichever graphs a fold trains on; others are fitted on each fold's
+    training graphs.
+
+    Attributes:
+        kernel_: the chosen kernel.
+        svm_: the SVM on its Gram matrix.
+    """
+
+    shares_folds: ClassVar[bool] = True
+
+    C: tuple[float, ...]
+    inner_folds: int
+    kernel_: GraphKernel
+    svm_: SVM
+
+    @abstractmethod
+    def kernels(self) -> list[GraphKernel]:
+        """Return the kernels to choose from, the simplest first: ties go to the first."""
+
+    def grams(self, graphs: GraphSet) -> list[Floats | None]:
+        """Return each kernel's Gram matrix over a set, None for one that must be fitted on training graphs."""
+        return [kernel.fit_transform(graphs) if kernel.pairwise(graphs) else None for kernel in self.kernels()]
+
+    def fit_prepared(
+        self,
+        prepared: PreparedSet,
+        train: Ints,
+        *,
+        sample_weight: Floats | None = None,
+        validation: Ints | None = None,
+        watch: Ints | None = None,
+        on_epoch: Callable[[Epoch], None] | None = None,
+        checkpoint: Path | None = None,
+    ) -> Self:
+        """Fit on some graphs of a prepared set; ``validation`` graphs choose kernel and C where they are given."""
+        if sample_weight is not None:
+            raise ConfigError(f"{self.method or type(self).__name__} takes no sample_weight")
+        began = time.perf_counter()
+        kernels, penalties, folds = self.kernels(), *self._checked()
+        _, codes = self._start(prepared, train)
+        self.resolved_, self.resolution_ = self._settings(), []
+        y = codes[train]
+        if validation is None:
+            splits = inner_splits(y, folds, self._seed())
+        else:
+            held = np.isin(train, validation)
+            splits = [(np.flatnonzero(~held), np.flatnonzero(held))]
+        whole = prepared.get(self._key(kernels), lambda: self.grams(prepared.graphs))
+
+        def training_gram(k: int) -> Floats:
+            gram = whole[k]
+            if gram is None:
+                return kernels[k].fit_transform(prepared.graphs.subset(train))
+            inside: Floats = gram[np.ix_(train, train)]
+            return inside
+
+        choice = choose((training_gram(k) for k in range(len(kernels))), y, penalties, splits)
+        self.svm_ = fit_svm(training_gram(choice.kernel), y, choice.C)
+        self.kernel_ = kernels[choice.kernel]
+        self._train_ = np.asarray(train)
+        self._graphs_: GraphSet | None = None if whole[choice.kernel] is None else prepared.graphs
+        self.chosen_ = {
+            "kernel": type(self.kernel_).__name__,
+            **self.kernel_.get_params(),
+            "C": choice.C,
+            "inner": choice.accuracy,
+        }
+        if on_epoch is not None:
+            speed = len(prepared.graphs) / (time.perf_counter() - began)
+            on_epoch(Epoch(1, 1 - choice.accuracy, choice.accuracy, speed))
+        return self
+
+    def predict_proba_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
+        """Return class probabilities [n, C]; the Gram matrix of the prepared set is used where there is one."""
+        kernels = self.kernels()
+        whole = prepared.get(self._key(kernels), lambda: self.grams(prepared.graphs))
+        chosen = next(k for k, kernel in enumerate(kernels) if kernel.get_params() == self.kernel_.get_params())
+        gram = whole[chosen]
+        if gram is None:
+            return self._predict_proba(prepared.graphs.subset(indices))
+        return class_scores(self.svm_, gram[np.ix_(indices, self._train_)], len(self.classes_))
+
+    def _predict_proba(self, graphs: GraphSet) -> Floats:
+        return class_scores(self.svm_, self.transform(graphs), len(self.classes_))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return decision values: [G] for two classes, positive for the second; [G, C] for more."""
+        check_is_fitted(self, "classes_")
+        return self.svm_.decision_function(self.transform(X))
+
+    def transform(self, X: Any) -> Floats:
+        """Return the kernel values [G, n] of graphs against the training graphs that the SVM keeps."""
+        check_is_fitted(self, "classes_")
+        return self._fitted_kernel().transform(load(X, labelled=False))
+
+    def _fitted_kernel(self) -> GraphKernel:
+        """Return the chosen kernel, fitted on the training graphs when it is first needed."""
+        if self._graphs_ is not None:
+            self.kernel_ = clone(self.kernel_).fit(self._graphs_.subset(self._train_))
+            self._graphs_ = None
+        return self.kernel_
+
+    def _checked(self) -> tuple[tuple[float, ...], int]:
+        """Return the penalties and the number of inner folds, validated."""
+        config = self.config
+        return config.C, config.inner_folds  # type: ignore[attr-defined]
+
+    def _settings(self) -> dict[str, Any]:
+        return self.config.to_dict()
+
+    def _key(self, kernels: Sequence[GraphKernel]) -> tuple[Any, ...]:
+        return ("grams", *(repr((type(k).__name__, sorted(k.get_params().items()))) for k in kernels))
+
+    @property
+    def describes(self) -> str:
+        """What predicts, in words."""
+        support = int((np.abs(self.svm_.coefficients).max(axis=0, initial=0.0) > 0).sum())
+        return f"an SVM on {type(self.kernel_).__name__} with C = {self.chosen_['C']:g}, {support:,} support graphs"
+
+    def state(self) -> State:
+        """Return the chosen kernel, restricted to the support graphs, and the SVM."""
+        support = np.flatnonzero(np.abs(self.svm_.coefficients).max(axis=0, initial=0.0) > 0)
+        arrays, values = self._fitted_kernel().restrict(support).state()
+        svm = replace(self.svm_, coefficients=self.svm_.coefficients[:, support])
+        return {
+            **{f"kernel.{name}": array for name, array in arrays.items()},
+            **{f"svm.{name}": array for name, array in svm.arrays().items()},
+        }, {
+            "kernel": type(self.kernel_).__name__,
+            "params": self.kernel_.get_params(),
+            "values": values,
+            "chosen": self.chosen_,
+        }
+
+    def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
+        """Build kernel and SVM again."""
+        kernel: GraphKernel = getattr(graph_kernels, values["kernel"])(**values["params"])
+        self.kernel_ = kernel.restore(_part(arrays, "kernel."), values["values"])
+        self.svm_ = SVM.from_arrays(_part(arrays, "svm."))
+        self.chosen_, self._graphs_ = values["chosen"], None
+
+
+def _part(arrays: dict[str, Array], prefix: str) -> dict[str, Array]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+class KernelSVC(KernelClassifier):
+    """Support vector classification on any graph kernels.
+
+    Args:
+        kernel: a kernel of :mod:`gcaps.kernels`, or several to choose from.
+        C: penalties to choose from.
+        inner_folds: folds of the training graphs that choose kernel and C.
+        random_state: decides the inner folds.
+    """
+
+    def __init__(
+        self,
+        kernel: GraphKernel | Sequence[GraphKernel],
+        *,
+        C: tuple[float, ...] = PENALTIES,
+        inner_folds: int = 5,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self._store(locals())
+
+    kernel: GraphKernel | Sequence[GraphKernel]
+
+    def kernels(self) -> list[GraphKernel]:
+        """Return unfitted copies of the given kernels."""
+        given = [self.kernel] if isinstance(self.kernel, GraphKernel) else list(self.kernel)
+        return [clone(kernel) for kernel in given]
+
+    def _checked(self) -> tuple[tuple[float, ...], int]:
+        if not len(self.C) or min(self.C) <= 0 or self.inner_folds < 2:
+            raise ConfigError("KernelSVC needs positive penalties C and two inner folds or more")
+        return tuple(self.C), self.inner_folds
+
+    def _settings(self) -> dict[str, Any]:
+        return {"kernel": [repr(kernel) for kernel in self.kernels()], "C": self.C, "inner_folds": self.inner_folds}

@@ -1,0 +1,143 @@
+"""Fit the SVM on random capsules: normalisation statistics, graph vectors, kernel width and penalty."""
+
+from __future__ import annotations
+
+import os
+from itertools import count
+
+import numpy as np
+import torch
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax
+from torch import Tensor
+
+from gcaps.batching import BatchSource, shuffled
+from gcaps.config import CapsuleConfig, Config, FeatureConfig, RandomCapsuleConfig
+from gcaps.data.arrays import Array, Floats
+from gcaps.errors import MemoryLimitError
+from gcaps.kernels.svm import choose, cut, fit_svm, inner_splits
+from gcaps.models.gcaps import GCAPS
+from gcaps.models.random_capsules import RandomCapsuleSVM, class_sums
+from gcaps.models.registry import random_capsules
+from gcaps.nn.distances import city_block
+from gcaps.nn.distributed import by_itself
+from gcaps.training.loop import batches_of, reproducible
+
+STATISTICS_BATCHES = 40
+"""Batches from which batch normalisation takes its statistics."""
+COPIES = 5
+"""Square matrices over the training graphs that are held at the same time, in float32."""
+
+
+def svm_beside(config: Config) -> RandomCapsuleConfig:
+    """Return the settings of the SVM that is averaged with a network: capsules of the same kind, twice as wide."""
+    shared = {name: getattr(config, name) for kind in (CapsuleConfig, FeatureConfig) for name in kind.model_fields}
+    wide = {"hidden": 2 * config.hidden, "rank": None if config.rank is None else 2 * config.rank}
+    return RandomCapsuleConfig(**{**shared, **wide}, batch_size=config.batch_size, threads=config.threads)
+
+
+def fit_random_capsule_svm(
+    config: RandomCapsuleConfig, source: BatchSource, indices: Array, num_classes: int, seed: int
+) -> RandomCapsuleSVM:
+    """Fit on the graphs at ``indices``; ``seed`` decides the capsules' weights and the inner folds.
+
+    Raises:
+        MemoryLimitError: before anything is computed, where Gram matrices of so many graphs do not fit in memory.
+    """
+    require_memory(len(indices))
+    assert source.y is not None
+    y = source.y[indices]
+    with by_itself(), reproducible(int(np.random.SeedSequence([seed, 2]).generate_state(1)[0]), config.threads):
+        capsules = random_capsules(config, source.num_features, num_classes)
+        collect_statistics(capsules, source, indices, config.batch_size, seed)
+        raw = graph_vectors(capsules, source, indices)
+    mean, deviation = raw.mean(0), raw.std(0, correction=0)
+    scale = torch.where(deviation > 1e-6 * (1 + mean.abs()), 1 / deviation, 0.0)
+    z = ((raw - mean) * scale).numpy()
+    distances = city_block(z, z)
+    gammas = [width / max(float(distances.mean()), 1e-12) for width in config.gamma]
+    splits = inner_splits(y, config.inner_folds, seed % 2**32)
+    choice = choose((np.exp(-gamma * distances) for gamma in gammas), y, config.C, splits)
+    gamma = gammas[choice.kernel]
+    K = np.exp(-gamma * distances)
+    svm = fit_svm(K, y, choice.C)
+    support = np.flatnonzero(np.abs(svm.coefficients).max(axis=0, initial=0.0) > 0)
+    fitted = RandomCapsuleSVM(
+        capsules,
+        num_classes,
+        vectors=len(support),
+        classes=len(svm.classes_),
+        C=choice.C,
+        inner=choice.accuracy,
+    )
+    fitted.load_state_dict(
+        {
+            **{f"capsules.{name}": value for name, value in capsules.state_dict().items()},
+            "mean": mean,
+            "scale": scale,
+            "support": torch.from_numpy(z[support]),
+            "coefficients": torch.from_numpy(svm.coefficients[:, support]),
+            "intercepts": torch.from_numpy(svm.intercepts),
+            "present": torch.from_numpy(svm.classes_),
+            "gamma": torch.tensor(gamma, dtype=torch.float64),
+            "temperature": torch.tensor(temperature(K, y, choice.C, splits), dtype=torch.float64),
+        }
+    )
+    return fitted.eval()
+
+
+@torch.no_grad()
+def collect_statistics(capsules: GCAPS, source: BatchSource, indices: Array, batch_size: int, seed: int) -> None:
+    """Update running statistics on batches of the training graphs, as in training, without any optimiser step."""
+    capsules.train()
+    rng = np.random.default_rng([seed, 2])
+    seen = count(1)
+    while True:
+        for chosen in shuffled(indices, batch_size, rng):
+            capsules.embed(source.take(chosen))
+            if next(seen) == STATISTICS_BATCHES:
+                return
+
+
+@torch.no_grad()
+def graph_vectors(capsules: GCAPS, source: BatchSource, indices: Array) -> Tensor:
+    """[n, ·] graph vectors in evaluation mode."""
+    capsules.eval()
+    return torch.cat([capsules.embed(batch) for batch in batches_of(source, indices)])
+
+
+def temperature(K: Floats, y: Array, C: float, splits: list[tuple[Array, Array]]) -> float:
+    """Return the temperature that minimises the log-loss of the softmax on held-out graphs (temperature scaling).
+
+    Every inner fold is predicted by an SVM fitted on the others; the predicted class does not change. Without folds the
+    temperature is 1.
+    """
+    if not splits:
+        return 1.0
+    sums, truth = [], []
+    for learn, check in splits:
+        svm = fit_svm(cut(K, learn, learn), y[learn], C)
+        values = torch.from_numpy(svm.pair_values(cut(K, check, learn)))
+        pairs = [(int(a), int(b)) for a, b in svm.pairs]
+        found = class_sums(values, pairs, len(svm.classes_)).numpy()
+        known = np.isin(y[check], svm.classes_)
+        full = np.full((len(check), int(y.max()) + 1), -1e3)  # a class without graphs in this fold
+        full[:, svm.classes_] = found
+        sums.append(full[known])
+        truth.append(y[check][known])
+    S, t = np.concatenate(sums), np.concatenate(truth)
+
+    def log_loss(logarithm: float) -> float:
+        return -float(log_softmax(S / np.exp(logarithm), axis=1)[np.arange(len(t)), t].mean())
+
+    return float(np.exp(minimize_scalar(log_loss, bounds=(-6, 6), method="bounded").x))
+
+
+def require_memory(graphs: int) -> None:
+    """Refuse Gram matrices that would not fit in memory."""
+    needed, installed = COPIES * 4 * graphs**2, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > 0.8 * installed:
+        raise MemoryLimitError(
+            f"an SVM on {graphs:,} graphs needs {needed / 2**30:.1f} GiB for its Gram matrices, this computer has "
+            f"{installed / 2**30:.1f}; use method gcaps with with_svm off"
+        )
