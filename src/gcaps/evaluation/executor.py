@@ -7,8 +7,10 @@ import importlib
 import os
 import queue
 import threading
+import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +26,6 @@ TIMEOUT = 10
 ARRIVAL_TIMEOUT = 300
 """Seconds to wait for a cluster's first worker, which may be queued itself."""
 CONTINUE = "the same command continues from the cells that are done"
-PLUGIN = "gcaps-children"
 
 
 class Executor(Protocol):
@@ -63,7 +64,9 @@ class InProcess:
 
         assert limits == Limits()
         session = Session(self._memory, catch=self._catch)
-        with threadpool_limits(1, user_api="blas"):  # as in a child: sums over other numbers of threads round differently
+        with threadpool_limits(
+            1, user_api="blas"
+        ):  # as in a child: sums over other numbers of threads round differently
             for task in tasks:
                 recorder = Recorder(task, listener)
                 recorder.begin()
@@ -142,13 +145,16 @@ class DaskCluster:
             self._client.close()
             raise GcapsError(f"{address}: has no workers; start them with `dask worker {address}`") from error
         self.workers = sum(self._client.ncores().values())
-        self._client.register_plugin(_plugin(self._dask), name=PLUGIN)
+        self._plugin = f"gcaps-{uuid.uuid4().hex}"
+        self._client.register_plugin(_plugin(self._dask), name=self._plugin)
 
     def run(self, tasks: Sequence[Task], limits: Limits, listener: Listener) -> None:
         """Run all tasks. They are submitted at once, so that workers that come later find work."""
         finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
         futures = [
-            self._client.submit(_on_worker, task.for_child(), limits, listener.folder, pure=False, priority=-number)
+            self._client.submit(
+                _on_worker, task.for_child(), limits, listener.folder, self._plugin, pure=False, priority=-number
+            )
             for number, task in enumerate(tasks)
         ]
         for future in futures:
@@ -178,6 +184,9 @@ class DaskCluster:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._client.status != "closed":
+            with suppress(Exception):  # the scheduler may go at any moment
+                self._client.unregister_worker_plugin(self._plugin)
         self._client.close()
 
 
@@ -194,8 +203,8 @@ def _plugin(dask: Any) -> Any:
     return ChildrenPlugin()
 
 
-def _on_worker(task: Task, limits: Limits, folder: Path | None) -> list[Outcome]:
+def _on_worker(task: Task, limits: Limits, folder: Path | None, plugin: str) -> list[Outcome]:
     """Run a task on a Dask worker."""
     dask: Any = importlib.import_module("distributed")
-    children: Children = dask.get_worker().plugins[PLUGIN].children
+    children: Children = dask.get_worker().plugins[plugin].children
     return supervise(task, limits, Listener(folder, lambda outcome: None), children, threading.Event())

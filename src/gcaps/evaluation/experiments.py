@@ -41,7 +41,7 @@ class Entry(Section):
     """A row of an experiment on some data sets, with settings of its own."""
 
     label: str | None = Field(None, description="the row's name; by default the method's")
-    method: str = Field("gcaps", description="a method of gcaps evaluate")
+    method: str = Field("gcaps", description="a method of gcaps evaluate")  # type: ignore[misc]
     data: str | tuple[str, ...] | None = Field(None, description="data sets; by default all of the experiment")
     settings: dict[str, Any] = Field({}, description="settings of the method")
     grid: bool = Field(False, description="a list in settings holds values to choose from on inner validation")
@@ -210,7 +210,9 @@ def _named(given: Any, grid: Grid) -> Named:
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str):
         return given[0], [_config_class(given[0]).of(given[1]).to_dict()], None
     if isinstance(given, type) or not (hasattr(given, "fit") and hasattr(given, "predict")):
-        raise ConfigError(f"{given!r} is no method: give a name, (name, settings), or an estimator with fit and predict")
+        raise ConfigError(
+            f"{given!r} is no method: give a name, (name, settings), or an estimator with fit and predict"
+        )
     if _is_ours(given):
         return given.method, [given.config.to_dict()], None
     return None, [{"estimator": describe(given)}], given

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ class PlannedData:
     folds: dict[str, list[str]]
     """For each seed the digests of its folds."""
     copied: bool = False
-    """The set was in memory and the plan wrote it to ``path``; loading reads it into memory again."""
+    """The set was given as an object; ``path`` is a copy, if there is one, and loading reads it into memory."""
 
     def load(self) -> GraphSet:
         """Load the graphs from where they were found, or by the name that was given.
@@ -240,23 +240,26 @@ class Row:
 
 @dataclass(frozen=True)
 class InMemory:
-    """Graphs and folds of a plan that this process already has, by the set's name."""
+    """Graphs and folds of a plan that this process has, by the set's name."""
 
     graphs: dict[str, GraphSet] = field(default_factory=dict)
     folds: dict[str, list[Fold]] = field(default_factory=dict)
 
 
 def make_plan(
-    rows: Sequence[Row], folder: Path | None, limits: Limits, command: str | None, name: str | None = None
+    rows: Sequence[Row], limits: Limits, command: str | None = None, name: str = "comparison"
 ) -> tuple[Plan, InMemory]:
     """Plan the rows of a comparison.
 
     Args:
         rows: what to run.
-        folder: graphs and folds that have no file are written here; None leaves them in memory, for this process only.
         limits: of each cell.
         command: how to continue or repeat the comparison; by default a call of :func:`gcaps.compare`.
-        name: of the comparison; by default the folder's.
+        name: of the comparison.
+
+    Returns:
+        The plan, and the graphs and folds that are only in memory; :func:`write_inputs` writes these for other
+        processes.
     """
     by_source: dict[str | Path | GraphSet, list[Row]] = {}
     for row in rows:
@@ -269,7 +272,7 @@ def make_plan(
     entries: list[PlannedEntry] = []
     memory = InMemory()
     for source, own in by_source.items():
-        data.append(_planned(source, own, folder, memory, alone=len(by_source) == 1))
+        data.append(_planned(source, own, memory, alone=len(by_source) == 1))
         if data[-1].name in {other.name for other in data[:-1]}:
             raise ConfigError(f"two data sets are called {data[-1].name}; save one under another name")
         entries += [_entry(row, data[-1]) for row in own]
@@ -277,9 +280,27 @@ def make_plan(
             if labels.count(label) > 1:
                 raise ConfigError(f"two rows on {data[-1].name} are called {label!r}; give one another label")
     labels = list(dict.fromkeys(row.label for row in rows))
-    call = f"gcaps.compare({[planned.source for planned in data]!r}, {labels!r}, run={str(folder)!r})"
-    title = name or ("comparison" if folder is None else folder.resolve().name)
-    return Plan(title, command or call, data, entries, limits, versions(), now()), memory
+    call = f"gcaps.compare({[planned.source for planned in data]!r}, {labels!r})"
+    return Plan(name, command or call, data, entries, limits, versions(), now()), memory
+
+
+def write_inputs(plan: Plan, memory: InMemory, folder: Path) -> Plan:
+    """Write graphs and folds that are only in memory into a folder; returns the plan with their paths."""
+    return replace(plan, data=[_written(data, memory, folder) for data in plan.data])
+
+
+def _written(data: PlannedData, memory: InMemory, folder: Path) -> PlannedData:
+    if data.copied:
+        graphs, path = memory.graphs[data.name], folder / "data" / f"{as_folder(data.name)}.gset"
+        if not path.exists() or load(path).fingerprint() != data.fingerprint:
+            graphs.save(path)
+        # a set that was mapped before is mapped again
+        data = replace(data, path=str(path.resolve()), copied=not graphs.mapped)
+    if data.name in memory.folds:
+        file = folder / "splits" / f"{as_folder(data.name)}.json"
+        write_json(file, write_splits(memory.folds[data.name]))
+        data = replace(data, splits=str(file.resolve()))
+    return data
 
 
 def _entry(row: Row, data: PlannedData) -> PlannedEntry:
@@ -290,31 +311,28 @@ def _entry(row: Row, data: PlannedData) -> PlannedEntry:
     return PlannedEntry(row.label, row.method, data.name, row.configs, list(row.seeds), folds)
 
 
-def _planned(
-    source: str | Path | GraphSet, rows: list[Row], folder: Path | None, memory: InMemory, *, alone: bool
-) -> PlannedData:
+def _planned(source: str | Path | GraphSet, rows: list[Row], memory: InMemory, *, alone: bool) -> PlannedData:
     """Plan one data set; all rows on it must have the same folds."""
     graphs = load(source)
     if not all(_same_folds(row, rows[0]) for row in rows):
         raise ConfigError(f"the rows on {graphs.name} have different folds; methods are compared on the same ones")
-    seeds = sorted({seed for row in rows for seed in row.seeds})
-    if isinstance(source, GraphSet) or alone:
+    given = isinstance(source, GraphSet)
+    if given or alone:
         memory.graphs[graphs.name] = graphs
-    copied, path = False, None
-    if not isinstance(source, GraphSet):
-        path = located(source)
-    elif folder is not None:
-        path, copied = folder / "data" / f"{as_folder(graphs.name)}.gset", not graphs.mapped
-        if not path.exists() or load(path).fingerprint() != graphs.fingerprint():
-            graphs.save(path)
-    splits = _splits(rows[0].splits, graphs, folder, memory, alone=alone)
-    given = memory.folds.get(graphs.name, splits)
+    path = None if isinstance(source, GraphSet) else located(source)
+    folds, splits = rows[0].folds, rows[0].splits
+    if isinstance(splits, tuple):
+        memory.folds[graphs.name] = list(splits)
+        origin: str | None = f"{len(splits)} folds given by the caller"
+    else:
+        splits = origin = None if splits is None else str(_splits_file(splits, graphs.name, alone=alone))
+    seeds = sorted({seed for row in rows for seed in row.seeds})
     return PlannedData(
-        source=graphs.name if isinstance(source, GraphSet) else str(source),
+        source=graphs.name if given else str(source),
         path=None if path is None else str(path.resolve()),
-        splits=splits,
-        folds={str(s): [fold_digest(fold) for fold in folds_of(graphs, rows[0].folds, given, s)] for s in seeds},
-        copied=copied,
+        splits=origin,
+        folds={str(seed): [fold_digest(fold) for fold in folds_of(graphs, folds, splits, seed)] for seed in seeds},
+        copied=given,
         **about(graphs),
     )
 
@@ -324,30 +342,9 @@ def _same_folds(a: Row, b: Row) -> bool:
     return same and a.folds == b.folds
 
 
-def _splits(
-    splits: str | Path | tuple[Fold, ...] | None,
-    graphs: GraphSet,
-    folder: Path | None,
-    memory: InMemory,
-    *,
-    alone: bool,
-) -> str | None:
-    """The file with the folds of a set, or a description of folds that are only in memory."""
-    if splits is None:
-        return None
-    if isinstance(splits, tuple):
-        memory.folds[graphs.name] = list(splits)
-        if folder is None:
-            return given_folds(len(splits))
-        file = folder / "splits" / f"{as_folder(graphs.name)}.json"
-        write_json(file, write_splits(splits))
-        return str(file.resolve())
+def _splits_file(splits: str | Path, name: str, *, alone: bool) -> Path:
+    """The file with the folds of a set."""
     if not alone and Path(splits).suffix == ".json":
         raise ConfigError(f"{splits}: with several data sets, give a folder with a file of folds for each")
     place = find_splits(splits)
-    return str((find_splits(place / f"{graphs.name}.json") if place.is_dir() else place).resolve())
-
-
-def given_folds(count: int) -> str:
-    """The origin of folds that are only in memory."""
-    return f"{count} folds given by the caller"
+    return (find_splits(place / f"{name}.json") if place.is_dir() else place).resolve()

@@ -46,8 +46,8 @@ class FoldResult:
     """What was chosen on the training graphs of this fold, such as a kernel and the SVM's C."""
     resolved: dict[str, Any] = field(default_factory=dict)
     """The settings with every ``auto`` replaced by its value."""
-    reasons: dict[str, str] = field(default_factory=dict)
-    """For each setting that was ``auto``, why it has its value."""
+    resolution: list[str] = field(default_factory=list)
+    """For each setting that was ``auto``, its value and the reason."""
 
     @property
     def accuracy(self) -> float:

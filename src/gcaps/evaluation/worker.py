@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from gcaps.batching.prepared import PreparedSet
-from gcaps.data.arrays import Array, Floats, Ints
+from gcaps.data.arrays import Array, Floats
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Classes
 from gcaps.errors import GcapsError, MemoryLimitError
-from gcaps.estimators.base import GraphEstimator
-from gcaps.estimators.registry import estimator_class, make_estimator
+from gcaps.estimators.base import GraphClassifier
+from gcaps.estimators.registry import METHODS, estimator_class, make_estimator
 from gcaps.evaluation.plan import InMemory, PlannedData
 from gcaps.evaluation.result import FoldResult
 from gcaps.evaluation.splits import Fold
@@ -98,13 +98,13 @@ class Worker:
             seconds=time.perf_counter() - began,
             chosen=dict(estimator.chosen_),
             resolved=dict(estimator.resolved_),
-            reasons={found.setting: found.reason for found in estimator.resolution_},
+            resolution=[str(found) for found in estimator.resolution_],
         )
         _check_finite(result)
         tried = [{"config": c, "inner": accuracy} for c, accuracy in zip(self.configs, inner, strict=False)]
         return CellResult(config, result, tried, self._embedding(estimator, number))
 
-    def _estimator(self, config: dict[str, Any], number: int) -> GraphEstimator:
+    def _estimator(self, config: dict[str, Any], number: int) -> GraphClassifier:
         """The estimator of a fold; those that share work across folds share their seed, too."""
         assert self.method is not None
         shares = estimator_class(self.method).shares_folds
@@ -155,7 +155,8 @@ class Worker:
         return out
 
     def _embedding(self, estimator: Any, number: int) -> list[list[float]] | None:
-        if number or not hasattr(estimator, "transform"):
+        costly = self.method is not None and METHODS[self.method].family in ("kernel", "features")
+        if number or costly or not hasattr(estimator, "transform"):
             return None
         vectors = np.asarray(estimator.transform(self.graphs))
         if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":  # such as a sparse matrix
