@@ -104,7 +104,7 @@ def _read(folder: Path) -> GraphClassifier:
     arrays: dict[str, Array] = dict(load_file(folder / ARRAYS))
     estimator.restore(arrays, page["state"])
     if page["members"]:
-        estimator.estimators_ = [_read(folder / MEMBERS / str(n)) for n in range(int(page["members"]))]  # type: ignore[attr-defined]
+        estimator.estimators_ = [_read(folder / MEMBERS / str(n)) for n in range(int(page["members"]))]
     return estimator
 
 

@@ -31,7 +31,7 @@ def test_wl_with_edge_labels_and_without_node_labels() -> None:
     np.testing.assert_array_equal(WeisfeilerLehman(2, labels=False).fit_transform(graphs), expected)
     with pytest.raises(DataError, match="has no edge labels"):
         WeisfeilerLehman(edge_labels=True).fit(hostile_graphs(8))
-    with pytest.raises(ConfigError, match="height must be"):
+    with pytest.raises(ConfigError, match="n_iter must be"):
         WeisfeilerLehman(-1).fit(graphs)
 
 

@@ -5,7 +5,7 @@ import pytest
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import ConfigError
 from gcaps.kernels import Graphlet
-from gcaps.kernels.small_graphs import graphlets, isomorphism_names
+from gcaps.kernels.graphlet import graphlets, isomorphism_hashes
 from gcaps.testing import assert_batch_equals_singles, assert_permutation_invariant, hostile_graphs
 from tests.kernels import oracles
 
@@ -32,17 +32,17 @@ def test_cliques_of_a_complete_graph_beyond_one_machine_word() -> None:
     assert kernel.features(graphs).max() == 150 * 149 * 148 * 147 // 24
 
 
-def test_names_tell_all_graphs_of_up_to_seven_nodes_apart() -> None:
+def test_hashes_tell_all_graphs_of_up_to_seven_nodes_apart() -> None:
     for k in range(2, 8):
         atlas = [graph for graph in nx.graph_atlas_g() if len(graph) == k]
         bits = np.arange(k * (k - 1) // 2)
         upper = np.triu_indices(k, 1)
         codes = np.array([(nx.to_numpy_array(graph, dtype=int)[upper] << bits).sum() for graph in atlas])
-        names = isomorphism_names(codes, k)
-        assert len(np.unique(names)) == len(atlas)
+        hashes = isomorphism_hashes(codes, k)
+        assert len(np.unique(hashes)) == len(atlas)
         order = np.random.default_rng(k).permutation(k)
         moved = [(nx.to_numpy_array(graph, dtype=int)[np.ix_(order, order)][upper] << bits).sum() for graph in atlas]
-        np.testing.assert_array_equal(isomorphism_names(np.array(moved), k), names)
+        np.testing.assert_array_equal(isomorphism_hashes(np.array(moved), k), hashes)
 
 
 def test_there_are_four_graphs_on_three_nodes_and_eleven_on_four() -> None:
@@ -52,7 +52,7 @@ def test_there_are_four_graphs_on_three_nodes_and_eleven_on_four() -> None:
 @pytest.mark.parametrize("size", [5, 7])
 def test_samples_agree_with_enumeration_within_their_error(size: int) -> None:
     graphs = GraphSet.from_networkx([nx.gnp_random_graph(10, 0.4, seed=1), nx.path_graph(11), nx.cycle_graph(9)])
-    kernel = Graphlet(size, samples=20_000, seed=1, normalize=True)
+    kernel = Graphlet(size, samples=20_000, random_state=1, normalize=True)
     expected = oracles.gram_of(graphs, lambda graph: oracles.graphlets_by_degree(graph, size))
     scale = np.sqrt(np.diag(expected))
     np.testing.assert_allclose(kernel.fit_transform(graphs), expected / np.outer(scale, scale), atol=0.03)
@@ -70,10 +70,10 @@ def test_connected_samples_are_connected_and_small_graphs_have_none() -> None:
 
 def test_seed_decides_the_samples_and_the_company_does_not() -> None:
     graphs = hostile_graphs(16, seed=5)
-    kernel = Graphlet(5, samples=50, seed=1, normalize=True)
+    kernel = Graphlet(5, samples=50, random_state=1, normalize=True)
     first = kernel.fit_transform(graphs)
     np.testing.assert_array_equal(kernel.fit_transform(graphs), first)
-    assert not np.array_equal(Graphlet(5, samples=50, seed=2, normalize=True).fit_transform(graphs), first)
+    assert not np.array_equal(Graphlet(5, samples=50, random_state=2, normalize=True).fit_transform(graphs), first)
     kernel.fit(graphs)
     assert_batch_equals_singles(kernel.transform, graphs, atol=1e-12)
 

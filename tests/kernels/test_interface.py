@@ -1,5 +1,7 @@
-"""What every kernel promises."""
+"""The common interface of all kernels."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import networkx as nx
@@ -9,10 +11,11 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
+from sklearn.utils import get_tags
 
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
-from gcaps.errors import DataError
+from gcaps.errors import ConfigError, DataError
 from gcaps.kernels import (
     DeepGraphKernel,
     Graphlet,
@@ -98,10 +101,49 @@ def test_clones_and_fits_again_alike(kernel: GraphKernel) -> None:
     np.testing.assert_array_equal(clone(kernel).fit_transform(graphs), clone(kernel).fit_transform(graphs))
 
 
-def test_grid_search_over_kernel_and_machine() -> None:
+@ALL
+def test_parameters_are_stored_as_given_and_checked_in_fit(kernel: GraphKernel) -> None:
+    graphs = hostile_graphs(8, largest=6)
+    params = kernel.get_params()
+    assert all(clone(kernel).get_params()[name] == value for name, value in params.items())
+    if "random_state" in params:
+        with pytest.raises(ConfigError, match="random_state must be a non-negative integer, not None"):
+            clone(kernel).set_params(random_state=None).fit(graphs)
+
+
+@pytest.mark.parametrize("name", [name for name, kernel in KERNELS.items() if "n_jobs" in kernel.get_params()])
+def test_n_jobs_changes_nothing(name: str) -> None:
+    graphs = hostile_graphs(24, seed=7, largest=8)
+    one, *others = (clone(KERNELS[name]).set_params(n_jobs=n_jobs).fit_transform(graphs) for n_jobs in (1, 3, -1, None))
+    for K in others:
+        np.testing.assert_array_equal(K, one)
+    if name != "rw-unlabelled":  # needs no threads
+        with pytest.raises(ConfigError, match="n_jobs must not be 0"):
+            clone(KERNELS[name]).set_params(n_jobs=0).fit(graphs)
+
+
+@ALL
+def test_columns_are_named_and_graphs_are_not_a_pairwise_input(kernel: GraphKernel) -> None:
+    graphs = hostile_graphs(8, largest=6)
+    fitted = clone(kernel).fit(graphs)
+    prefix = type(kernel).__name__.lower()
+    assert fitted.get_feature_names_out().tolist() == [f"{prefix}{i}" for i in range(8)]
+    tags = get_tags(make_pipeline(kernel, SVC(kernel="precomputed")))
+    assert not get_tags(kernel).input_tags.pairwise
+    assert not tags.input_tags.pairwise
+    assert get_tags(kernel).transformer_tags is not None
+
+
+def test_importing_the_package_compiles_and_loads_nothing() -> None:
+    code = "import sys, gcaps.kernels; print(any(m in sys.modules for m in ('numba', 'sklearn', 'gcaps.kernels.base')))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "False"
+
+
+def test_grid_search_over_kernel_and_svm() -> None:
     graphs = load("MUTAG").subset(range(60))
     pipeline = make_pipeline(WeisfeilerLehman(normalize=True), SVC(kernel="precomputed"))
-    search = GridSearchCV(pipeline, {"weisfeilerlehman__height": [0, 2], "svc__C": [1, 100]}, cv=3)
+    search = GridSearchCV(pipeline, {"weisfeilerlehman__n_iter": [0, 2], "svc__C": [1, 100]}, cv=3)
     search.fit(graphs, graphs.y)
     assert search.best_score_ > 0.7
     assert search.predict(graphs).shape == (60,)

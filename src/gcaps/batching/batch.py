@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from gcaps.batching.merging import MergedNodes, merged_nodes
-from gcaps.data.arrays import Array, Ints, pointer, ranges, strides
+from gcaps.data.arrays import Array, Floats, Ints, pointer, ranges, strides
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.features import NodeFeatures, NodeMatrix
@@ -55,6 +55,8 @@ class Batch:
     With merged nodes (:mod:`gcaps.batching.merging`) n is the number of rows, and ``weight`` the number of arcs that
     each arc represents.
     """
+    sample_weight: Tensor | None = None
+    """[B] weight of each graph's loss; None if all are 1."""
 
     @property
     def x(self) -> Tensor:
@@ -74,6 +76,8 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         """Return the same batch on another device."""
+        if self.dense.device == torch.device(device):
+            return self
         given: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         if self.extras is not None:
             given["extras"] = {name: t.to(device) for name, t in self.extras.items()}
@@ -93,6 +97,7 @@ class BatchSource:
         merge: represent all nodes of a graph that no network can distinguish by one row, where that pays; for networks
             that take :attr:`Batch.multiplicity` into account.
         y: [G] class number of each graph.
+        sample_weight: [G] weight of each graph's loss.
         prepared: results shared by several sources of the same set, such as the colors that ``merge`` needs.
     """
 
@@ -104,6 +109,7 @@ class BatchSource:
         extras: Extras | None = None,
         merge: bool = False,
         y: Ints | None = None,
+        sample_weight: Floats | None = None,
         prepared: PreparedSet | None = None,
     ) -> None:
         if not isinstance(x, NodeFeatures) and len(x) != graphs.num_nodes:
@@ -113,6 +119,7 @@ class BatchSource:
             self.merged = merged_nodes(graphs, x, prepared)
             x = x if self.merged is None else x[self.merged.head]
         self.graphs, self.x, self.dtype, self.extras, self.y = graphs, x, dtype, extras, y
+        self.sample_weight = sample_weight
         self._rows: GraphSet | MergedNodes = self.merged or graphs
         self._first_arc = self._rows.rowptr[self._rows.ptr]
         self._arc_counts = np.diff(self._first_arc)
@@ -157,6 +164,7 @@ class BatchSource:
             x.one_hot if isinstance(x, NodeMatrix) else 0,
             None if self.extras is None else self.extras.take(indices),
             None if self.merged is None else torch.from_numpy(self.merged.multiplicity[nodes]).to(self.dtype),
+            None if self.sample_weight is None else torch.from_numpy(self.sample_weight[indices]).to(self.dtype),
         )
 
 

@@ -42,7 +42,7 @@ def run(
     import numpy as np
     from rich.console import Console
 
-    from gcaps.batching.prepared import PreparedSet
+    from gcaps.data.prepared import PreparedSet
     from gcaps.data.catalog import load
     from gcaps.estimators.auto import resolve
     from gcaps.estimators.registry import make_estimator

@@ -161,8 +161,8 @@ def usable_device(name: str) -> str:
     """Return the device ``name`` if torch has it here, else ``"cpu"``."""
     import torch
 
-    usable = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
-    return name if name in usable and usable[name]() else "cpu"
+    found = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    return name if found.get(name) else "cpu"
 
 
 def _without_effect(config: Section) -> list[Resolution]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from gcaps.batching import BatchSource
-from gcaps.batching.prepared import PreparedSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.config import CapsuleName, DeviceName, FeatureName, FilterName, RandomCapsuleConfig, Section
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.errors import ConfigError

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.base import clone
 
-from gcaps.batching.prepared import PreparedSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.config import EnsembleConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet

@@ -12,7 +12,7 @@ from sklearn.base import TransformerMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from gcaps.batching.prepared import PreparedSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.config import ForestConfig
 from gcaps.data.arrays import Array, Floats, Ints, pointer
 from gcaps.data.catalog import load

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -14,7 +13,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gcaps import kernels as graph_kernels
-from gcaps.batching.prepared import PreparedSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
@@ -158,7 +157,7 @@ class KernelClassifier(GraphClassifier):
         """Return the chosen kernel, restricted to the support graphs, and the SVM."""
         support = np.flatnonzero(np.abs(self.svm_.coefficients).max(axis=0, initial=0.0) > 0)
         arrays, values = self._fitted_kernel().restrict(support).state()
-        svm = replace(self.svm_, coefficients=self.svm_.coefficients[:, support])
+        svm = self.svm_.restrict(support)
         return {
             **{f"kernel.{name}": array for name, array in arrays.items()},
             **{f"svm.{name}": array for name, array in svm.arrays().items()},

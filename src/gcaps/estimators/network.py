@@ -11,7 +11,7 @@ import torch
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gcaps.batching.prepared import PreparedSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.config import Config, Section, TrainingConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load

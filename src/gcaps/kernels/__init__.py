@@ -1,39 +1,32 @@
-"""Graph kernels: scikit-learn transformers from graphs to a Gram matrix."""
+"""Graph kernels: scikit-learn transformers from graphs to a Gram matrix. Each module loads on first use."""
 
-from gcaps.kernels.config import (
-    CONFIGS,
-    DGKConfig,
-    GKConfig,
-    KernelConfig,
-    MLGConfig,
-    RWConfig,
-    SPConfig,
-    WLConfig,
-    WLOAConfig,
-)
-from gcaps.kernels.deep import DeepGraphKernel
-from gcaps.kernels.graphlet import Graphlet
-from gcaps.kernels.multiscale import MultiscaleLaplacian
-from gcaps.kernels.optimal_assignment import WLOptimalAssignment
-from gcaps.kernels.random_walk import RandomWalk
-from gcaps.kernels.shortest_path import ShortestPath
-from gcaps.kernels.weisfeiler_lehman import WeisfeilerLehman
+from __future__ import annotations
 
-__all__ = [
-    "CONFIGS",
-    "DGKConfig",
-    "DeepGraphKernel",
-    "GKConfig",
-    "Graphlet",
-    "KernelConfig",
-    "MLGConfig",
-    "MultiscaleLaplacian",
-    "RWConfig",
-    "RandomWalk",
-    "SPConfig",
-    "ShortestPath",
-    "WLConfig",
-    "WLOAConfig",
-    "WLOptimalAssignment",
-    "WeisfeilerLehman",
-]
+from typing import TYPE_CHECKING
+
+from gcaps.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from gcaps.kernels.base import GraphKernel as GraphKernel
+    from gcaps.kernels.deep import DeepGraphKernel as DeepGraphKernel
+    from gcaps.kernels.graphlet import Graphlet as Graphlet
+    from gcaps.kernels.multiscale import MultiscaleLaplacian as MultiscaleLaplacian
+    from gcaps.kernels.random_walk import RandomWalk as RandomWalk
+    from gcaps.kernels.shortest_path import ShortestPath as ShortestPath
+    from gcaps.kernels.weisfeiler_lehman import WeisfeilerLehman as WeisfeilerLehman
+    from gcaps.kernels.weisfeiler_lehman import WLOptimalAssignment as WLOptimalAssignment
+
+_HOMES = {
+    "GraphKernel": "base",
+    "DeepGraphKernel": "deep",
+    "Graphlet": "graphlet",
+    "MultiscaleLaplacian": "multiscale",
+    "RandomWalk": "random_walk",
+    "ShortestPath": "shortest_path",
+    "WLOptimalAssignment": "weisfeiler_lehman",
+    "WeisfeilerLehman": "weisfeiler_lehman",
+}
+
+__all__ = [*_HOMES]
+
+__getattr__, __dir__ = lazy_names("gcaps.kernels", _HOMES)

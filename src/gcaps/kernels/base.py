@@ -1,39 +1,42 @@
-"""What every kernel is: a scikit-learn transformer from graphs to a Gram matrix."""
+"""Base classes of graph kernels: scikit-learn transformers from graphs to a Gram matrix."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
+from joblib import cpu_count
+from numba import njit
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from gcaps.data.arrays import Floats, Ints
+from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
-from gcaps.errors import DataError
-from gcaps.kernels.gram import gram, squares
-from gcaps.kernels.hashing import Names
+from gcaps.data.names import Names as Hashes
+from gcaps.data.names import mix, rows
+from gcaps.errors import ConfigError, DataError
+from gcaps.kernels.gram import gram, squares, take_columns
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+State = tuple[dict[str, Array], dict[str, Any]]
+"""Fitted state of a kernel: arrays by name, and values that JSON can hold."""
 
 
-class Bag(NamedTuple):
-    """What a set's graphs are made of: substructures by name, and how often each occurs."""
+class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Kernel between graphs: ``fit`` stores the training graphs, ``transform`` compares other graphs with them.
 
-    ptr: Ints
-    """[G+1] graph g owns the entries ptr[g] … ptr[g+1]−1."""
-    names: Names
-    """[T] a name may stand several times in a graph; its counts add up."""
-    counts: Floats
-    """[T]"""
-
-
-class GraphKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A kernel between graphs: ``fit`` keeps the training graphs, ``transform`` compares others with them.
-
-    Graphs come as a GraphSet or as anything :func:`gcaps.load` takes. Gram matrices are float64, finite and positive
-    semi-definite; with ``normalize`` the entry of G and H is k(G, H)/√(k(G, G) k(H, H)), 0 where k(G, G) = 0.
+    Graphs are given as a GraphSet or as anything that :func:`gcaps.load` accepts. Gram matrices are float64, finite and
+    positive semi-definite; with ``normalize`` the entry of G and H is k(G, H)/√(k(G, G) k(H, H)), 0 where k(G, G) = 0.
+    In a pipeline, an estimator with ``kernel="precomputed"`` follows.
     """
 
     normalize: bool
@@ -43,20 +46,63 @@ class GraphKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return True
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn what the kernel needs of the training graphs, and keep it."""
+        """Fit the kernel to the training graphs.
+
+        Args:
+            X: training graphs.
+            y: ignored.
+        """
         self._fit(self._graphs(X, fitting=True))
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
-        """[n, n] the Gram matrix of the training graphs."""
+        """Fit the kernel and return the Gram matrix of the training graphs, [n, n]."""
         self.fit(X)
-        return scaled(self._train_gram(), self._scale_, self._scale_) if self.normalize else self._train_gram()
+        K = self._train_gram()
+        return scaled(K, self._scale_, self._scale_) if self.normalize else K
 
     def transform(self, X: Any) -> Floats:
-        """[m, n] graphs against training graphs."""
+        """Return the kernel values of graphs (rows) and training graphs (columns), [m, n]."""
         check_is_fitted(self, "_scale_")
-        K, diagonal = self._cross_gram(self._graphs(X, fitting=False))
+        graphs = self._graphs(X, fitting=False)
+        if not len(self._scale_):
+            return np.zeros((len(graphs), 0))
+        K, diagonal = self._cross_gram(graphs)
         return scaled(K, inverse_root(diagonal), self._scale_) if self.normalize else K
+
+    def state(self) -> State:
+        """Return what ``fit`` learned as arrays and JSON values; parameters are not part of it."""
+        check_is_fitted(self, "_scale_")
+        return {"scale": self._scale_}, {"label_columns": self.label_columns_}
+
+    def restore(self, arrays: Mapping[str, Array], values: Mapping[str, Any]) -> Self:
+        """Set the state that :meth:`state` returned for a kernel with the same parameters.
+
+        ``transform`` then returns the same numbers, bit for bit.
+        """
+        self._scale_, self.label_columns_ = arrays["scale"], values["label_columns"]
+        return self
+
+    def restrict(self, positions: Sequence[int] | Array) -> Self:
+        """Keep only the training graphs at ``positions``, in that order.
+
+        ``transform`` then returns these columns alone, up to rounding. What a kernel has learned from the other
+        training graphs (a basis, an embedding) is kept. An SVM needs only its support vectors.
+        """
+        check_is_fitted(self, "_scale_")
+        self._restrict(np.asarray(positions, dtype=np.int64))
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self._scale_)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.transformer_tags.preserves_dtype = []
+        tags.no_validation = True
+        return tags
 
     def _graphs(self, X: Any, fitting: bool) -> GraphSet:
         graphs = load(X, labelled=False)
@@ -71,76 +117,165 @@ class GraphKernel(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _fit(self, graphs: GraphSet) -> None:
-        """Keep what :meth:`_train_gram` and :meth:`_cross_gram` need; set ``_scale_`` to 1/√k(G, G)."""
+        """Store what :meth:`_train_gram` and :meth:`_cross_gram` need; set ``_scale_`` to 1/√k(G, G)."""
 
     @abstractmethod
     def _train_gram(self) -> Floats:
-        """[n, n]"""
+        """Return the Gram matrix of the training graphs, [n, n], not normalised."""
 
     @abstractmethod
     def _cross_gram(self, graphs: GraphSet) -> tuple[Floats, Floats]:
-        """[m, n] and the m graphs' k(G, G)."""
+        """Return the values against the training graphs, [m, n], and k(G, G), [m]; not normalised."""
+
+    def _restrict(self, positions: Ints) -> None:
+        self._scale_ = self._scale_[positions]
+
+
+class SubstructureCounts(NamedTuple):
+    """Substructures of each graph of a set, identified by 64-bit hashes, and their counts."""
+
+    ptr: Ints
+    """[G+1] graph g owns the entries ptr[g] … ptr[g+1]−1."""
+    hashes: Hashes
+    """[T] hashes; the counts of equal hashes in a graph add up."""
+    counts: Floats
+    """[T]"""
 
 
 class FeatureKernel(GraphKernel):
-    """A kernel with an explicit feature map: k(G, H) = ⟨φ(G), φ(H)⟩, φ counts substructures.
+    """Kernel with an explicit feature map, k(G, H) = ⟨φ(G), φ(H)⟩, where φ counts substructures.
 
     Attributes:
-        vocabulary_: [V] names of the training graphs' substructures, ascending; column j of the feature map counts the
+        vocabulary_: [V] hashes of the training graphs' substructures, ascending; column j of the feature map counts the
             j-th.
     """
 
     @abstractmethod
-    def bag(self, graphs: GraphSet) -> Bag:
-        """The substructures of each graph; a graph's bag does not depend on the other graphs."""
+    def count_substructures(self, graphs: GraphSet) -> SubstructureCounts:
+        """Count the substructures of each graph; a graph's counts do not depend on the other graphs."""
 
     def features(self, X: Any) -> csr_array:
-        """[m, V + U] φ of each graph: a column for each name of ``vocabulary_``, and behind them one for each of the U
-        names that only these graphs have."""
+        """Return φ of each graph, [m, V + U].
+
+        The first V columns are those of ``vocabulary_``; U columns follow, one for each substructure that occurs in
+        these graphs but in none of the training graphs.
+        """
         check_is_fitted(self, "vocabulary_")
-        return self._columns(self.bag(self._graphs(X, fitting=False)))
+        return self._columns(self.count_substructures(self._graphs(X, fitting=False)))
+
+    def state(self) -> State:
+        """Vocabulary and training counts (as the parts of a CSR matrix)."""
+        arrays, values = super().state()
+        counts = {"indptr": self._train_.indptr, "indices": self._train_.indices, "data": self._train_.data}
+        return {**arrays, "vocabulary": self.vocabulary_, **counts}, values
+
+    def restore(self, arrays: Mapping[str, Array], values: Mapping[str, Any]) -> Self:
+        """See :meth:`GraphKernel.restore`."""
+        super().restore(arrays, values)
+        self.vocabulary_ = arrays["vocabulary"]
+        shape = (len(self._scale_), len(self.vocabulary_))
+        self._train_ = csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+        return self
 
     def _fit(self, graphs: GraphSet) -> None:
-        bag = self.bag(graphs)
-        self.vocabulary_, column = np.unique(bag.names, return_inverse=True)
-        self._train_ = counted(bag, column, len(self.vocabulary_))
+        found = self.count_substructures(graphs)
+        self.vocabulary_, column = np.unique(found.hashes, return_inverse=True)
+        self._train_ = count_matrix(found, column, len(self.vocabulary_))
         self._scale_ = inverse_root(squares(self._train_))
 
-    def _columns(self, bag: Bag) -> csr_array:
-        column = np.searchsorted(self.vocabulary_, bag.names)
-        known = np.append(self.vocabulary_, np.uint64(0))[column] == bag.names
+    def _columns(self, found: SubstructureCounts) -> csr_array:
+        column = np.searchsorted(self.vocabulary_, found.hashes)
+        known = np.append(self.vocabulary_, np.uint64(0))[column] == found.hashes
         known &= column < len(self.vocabulary_)
-        unseen, number = np.unique(bag.names[~known], return_inverse=True)
+        unseen, number = np.unique(found.hashes[~known], return_inverse=True)
         column[~known] = len(self.vocabulary_) + number
-        return counted(bag, column, len(self.vocabulary_) + len(unseen))
+        return count_matrix(found, column, len(self.vocabulary_) + len(unseen))
 
     def _train_gram(self) -> Floats:
         return gram(self._train_)
 
     def _cross_gram(self, graphs: GraphSet) -> tuple[Floats, Floats]:
-        found = self._columns(self.bag(graphs))
+        found = self._columns(self.count_substructures(graphs))
         return gram(found[:, : len(self.vocabulary_)], self._train_), squares(found)
 
+    def _restrict(self, positions: Ints) -> None:
+        super()._restrict(positions)
+        counts = self._train_[positions]
+        used = np.bincount(counts.indices, minlength=len(self.vocabulary_)) > 0
+        self.vocabulary_, self._train_ = self.vocabulary_[used], take_columns(counts, used)
 
-def counted(bag: Bag, column: Ints, width: int) -> csr_array:
-    """[G, width] the counts, entries of the same graph and column added up."""
+
+def count_matrix(found: SubstructureCounts, column: Ints, width: int) -> csr_array:
+    """Return the counts as a matrix [G, width]; entries of the same graph and column are added up."""
     index = np.int32 if max(width, len(column)) < 2**31 else np.int64
-    found = csr_array(
-        (bag.counts.astype(np.float64), column.astype(index), bag.ptr.astype(index)), shape=(len(bag.ptr) - 1, width)
-    )
-    found.sum_duplicates()
-    return found
+    shape = (len(found.ptr) - 1, width)
+    X = csr_array((found.counts.astype(np.float64), column.astype(index), found.ptr.astype(index)), shape=shape)
+    X.sum_duplicates()
+    return X
 
 
 def inverse_root(diagonal: Floats) -> Floats:
-    """1/√d, and 0 for d = 0."""
+    """Return 1/√d, and 0 for d = 0."""
     out: Floats = np.zeros_like(diagonal)
     np.divide(1.0, np.sqrt(diagonal), out=out, where=diagonal > 0)
     return out
 
 
 def scaled(K: Floats, left: Floats, right: Floats) -> Floats:
-    """diag(left) K diag(right), in place."""
+    """Compute diag(left) K diag(right) in place."""
     K *= left[:, None]
     K *= right
     return K
+
+
+def node_hashes(graphs: GraphSet, use_labels: bool) -> Hashes:
+    """Return a hash for each node, [N]: of its labels, or of its degree without labels or ``use_labels``."""
+    if use_labels and graphs.node_labels is not None:
+        return rows(graphs.node_labels)
+    return mix(graphs.degrees)
+
+
+@njit(cache=True, nogil=True)
+def mix64(x):  # type: ignore[no-untyped-def]
+    """Finaliser of SplitMix64 for one number, as :func:`gcaps.data.names.mix` for arrays."""
+    x += np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def check_seed(random_state: Any) -> None:
+    """Require a non-negative integer: with None or a generator, ``transform`` would depend on earlier calls."""
+    if not isinstance(random_state, int | np.integer) or random_state < 0:
+        raise ConfigError(f"random_state must be a non-negative integer, not {random_state!r}")
+
+
+def split_work(work: Array, limit: int) -> list[tuple[int, int]]:
+    """Split a sequence into consecutive ranges [first, last) of about ``limit`` work each."""
+    cuts = np.flatnonzero(np.diff(np.cumsum(work) // limit)) + 1
+    return [(a, b) for a, b in pairwise([0, *cuts.tolist(), len(work)]) if b > a]
+
+
+def map_threads(
+    function: Callable[[S], T], items: Sequence[S], title: str, n_jobs: int | None, verbose: bool
+) -> list[T]:
+    """Apply a function to every item in threads.
+
+    Args:
+        function: called once per item; compiled code must release the GIL.
+        items: its arguments.
+        title: description of the progress bar.
+        n_jobs: number of threads; None is 1, −1 one for each processor, −2 all but one, …
+        verbose: show a progress bar on standard error.
+    """
+    if n_jobs == 0:
+        raise ConfigError("n_jobs must not be 0; use None or 1 for one thread, -1 for all processors")
+    threads = 1 if n_jobs is None else n_jobs if n_jobs > 0 else max(1, cpu_count() + 1 + n_jobs)
+    with ThreadPoolExecutor(threads) as pool:
+        results = pool.map(function, items)
+        if verbose:
+            from rich.console import Console
+            from rich.progress import track
+
+            return list(track(results, title, len(items), console=Console(stderr=True)))
+        return list(results)

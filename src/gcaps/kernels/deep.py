@@ -1,8 +1,9 @@
-"""Deep graph kernels (Yanardag and Vishwanathan, 2015): substructures that keep the same company count as similar."""
+"""Deep graph kernels (Yanardag and Vishwanathan, 2015): substructures that occur together count as similar."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.sparse import coo_array, csr_array
@@ -11,42 +12,49 @@ from sklearn.utils.validation import check_is_fitted
 
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
+from gcaps.data.names import Names as Hashes
+from gcaps.data.names import neighbors_of_set
 from gcaps.errors import ConfigError
-from gcaps.kernels.base import FeatureKernel, GraphKernel, inverse_root
+from gcaps.kernels.base import FeatureKernel, GraphKernel, State, check_seed, inverse_root
 from gcaps.kernels.gram import gram, squares, take_columns
 from gcaps.kernels.graphlet import Graphlet
-from gcaps.kernels.hashing import mix, neighbors_of_set
 from gcaps.kernels.shortest_path import ShortestPath
-from gcaps.kernels.weisfeiler_lehman import WeisfeilerLehman, refine
+from gcaps.kernels.weisfeiler_lehman import WeisfeilerLehman, color_hashes, refine
 
-_CONTEXTS = 200_000
-"""Nodes whose company is looked at."""
+_MAX_NODES = 200_000
+"""Nodes sampled to count which colors occur together."""
 _WINDOW = 4
-"""Neighbors drawn for each."""
-_COLORS = 200_000
-"""Colors of an embedding from nodes; rarer ones have no vector."""
-_WORDS = 4000
-"""Words of an embedding from whole graphs; rarer ones have no vector."""
+"""Neighbors sampled for each of them."""
+_MAX_COLORS = 200_000
+"""Most frequent colors, which get a vector; the others have none."""
+_MAX_WORDS = 4000
+"""Most frequent paths or graphlets, which get a vector; the others have none."""
 
 
 class DeepGraphKernel(GraphKernel):
-    """k(G, H) = φ(G)ᵀ M φ(H), M = (1−s) I + s E Eᵀ, with an embedding E [V, d] of the substructures that φ counts.
+    """Deep graph kernel: k(G, H) = φ(G)ᵀ M φ(H), M = (1−s) I + s E Eᵀ, with an embedding E [V, d] of substructures.
 
-    E is learned from the training graphs: E = U√Σ of the truncated singular value decomposition of the positive
-    pointwise mutual information of substructures that occur together, what skip-gram with negative sampling factorises
-    (Levy and Goldberg, 2014); its rows have length one. Colors occur together at a node and at its neighbors; paths and
-    graphlets within a graph, in proportion to their counts. The paper has M = E Eᵀ (s = 1); there, vectors of rare
-    substructures hardly move from their random start and are nearly orthogonal, for which (1−s) I stands here. The very
-    rare ones of large sets have a row of zeros in E.
+    φ counts substructures as the base kernel does. E is learned from the training graphs: E = U√Σ, rows normalised to
+    length one, from the truncated singular value decomposition of the positive pointwise mutual information of
+    substructures that occur together; this is the matrix that skip-gram with negative sampling factorises (Levy and
+    Goldberg, 2014). Colors occur together at a node and at its neighbors; paths and graphlets within a graph, in
+    proportion to their counts.
+
+    The paper has M = E Eᵀ (s = 1). With skip-gram, the vectors of rare substructures hardly move from their random
+    initial values and are nearly orthogonal; here (1−s) I has that effect. The rarest substructures of large sets have
+    a row of zeros in E.
 
     Args:
-        base: φ: ``wl`` colors of h refinements, ``sp`` shortest paths, ``graphlet`` graphlets.
+        base: substructures: ``wl`` colors of n_iter refinements, ``sp`` shortest paths, ``graphlet`` graphlets.
         dimension: d.
         share: s, from 0 (the base kernel) to 1.
-        height: refinements of ``wl``.
+        n_iter: refinements of ``wl``.
         size: nodes of a graphlet.
-        seed: decides samples and the decomposition's start.
+        random_state: seed of the samples and of the decomposition.
         normalize: divide by √(k(G, G) k(H, H)).
+
+    Attributes:
+        base_: the fitted base kernel.
     """
 
     def __init__(
@@ -55,46 +63,64 @@ class DeepGraphKernel(GraphKernel):
         *,
         dimension: int = 64,
         share: float = 0.1,
-        height: int = 3,
+        n_iter: int = 3,
         size: int = 5,
-        seed: int = 0,
+        random_state: int = 0,
         normalize: bool = False,
     ) -> None:
-        self.base, self.dimension, self.share, self.height, self.size = base, dimension, share, height, size
-        self.seed, self.normalize = seed, normalize
+        self.base, self.dimension, self.share, self.n_iter, self.size = base, dimension, share, n_iter, size
+        self.random_state, self.normalize = random_state, normalize
 
     def pairwise(self, graphs: GraphSet) -> bool:
-        """The embedding comes from the training graphs."""
+        """Return False: the embedding depends on the training graphs."""
         return False
 
     def embed(self, X: Any) -> Floats:
-        """[m, d] φ(G)ᵀE."""
+        """Return φ(G)ᵀE of each graph, [m, d]."""
         check_is_fitted(self, "_vectors_")
         return self._embed(self.base_.features(self._graphs(X, fitting=False)))
 
+    def state(self) -> State:
+        """State of the base kernel, and the embeddings of substructures and of training graphs."""
+        arrays, values = super().state()
+        base, of_base = self.base_.state()
+        arrays |= {"columns": self._columns_, "vectors": self._vectors_, "embedded": self._embedded_}
+        return {**arrays, **{f"base.{key}": array for key, array in base.items()}}, {**values, "base": of_base}
+
+    def restore(self, arrays: Mapping[str, Array], values: Mapping[str, Any]) -> Self:
+        """See :meth:`GraphKernel.restore`."""
+        super().restore(arrays, values)
+        self._columns_, self._vectors_, self._embedded_ = (arrays[key] for key in ("columns", "vectors", "embedded"))
+        base = {key.removeprefix("base."): array for key, array in arrays.items() if key.startswith("base.")}
+        self.base_ = self._base_kernel().restore(base, values["base"])
+        return self
+
+    def _base_kernel(self) -> FeatureKernel:
+        if self.base == "wl":
+            return WeisfeilerLehman(self.n_iter)
+        return ShortestPath() if self.base == "sp" else Graphlet(self.size, random_state=self.random_state)
+
     def _fit(self, graphs: GraphSet) -> None:
         if self.base not in ("wl", "sp", "graphlet"):
-            raise ConfigError(f"there is no base {self.base!r}; there are wl, sp, graphlet")
+            raise ConfigError(f"base must be wl, sp or graphlet, not {self.base!r}")
         if self.dimension < 1 or not 0 <= self.share <= 1:
-            raise ConfigError(f"dimension must be 1 or more and share from 0 to 1; got {self.dimension}, {self.share}")
-        self.base_: FeatureKernel = {
-            "wl": WeisfeilerLehman(self.height),
-            "sp": ShortestPath(),
-            "graphlet": Graphlet(self.size, seed=self.seed),
-        }[self.base]
-        self.base_.fit(graphs)
+            raise ConfigError(
+                f"dimension must be at least 1 and share from 0 to 1, not {self.dimension} and {self.share}"
+            )
+        check_seed(self.random_state)
+        self.base_ = self._base_kernel().fit(graphs)
+        counts = self.base_._train_
         if self.base == "wl":
-            self._words_, together = node_company(graphs, self.height, self.base_.vocabulary_, self.seed)
+            self._columns_, together = node_cooccurrence(graphs, self.n_iter, self.base_.vocabulary_, self.random_state)
         else:
-            self._words_, together = graph_company(self.base_.features(graphs))
-        self._vectors_ = embedding(together, self.dimension, self.seed)
-        self._counts_ = self.base_.features(graphs)
-        self._embedded_ = self._embed(self._counts_)
-        self._scale_ = inverse_root(self._squares(self._counts_, self._embedded_))
+            self._columns_, together = graph_cooccurrence(counts)
+        self._vectors_ = embedding(together, self.dimension, self.random_state)
+        self._embedded_ = self._embed(counts)
+        self._scale_ = inverse_root(self._squares(counts, self._embedded_))
 
     def _embed(self, counts: csr_array) -> Floats:
         keep = np.zeros(counts.shape[1], dtype=bool)
-        keep[self._words_] = True
+        keep[self._columns_] = True
         found: Floats = take_columns(counts, keep) @ self._vectors_
         return found
 
@@ -103,27 +129,35 @@ class DeepGraphKernel(GraphKernel):
         return found
 
     def _train_gram(self) -> Floats:
-        K: Floats = (1 - self.share) * gram(self._counts_) + self.share * (self._embedded_ @ self._embedded_.T)
+        K: Floats = (1 - self.share) * gram(self.base_._train_) + self.share * (self._embedded_ @ self._embedded_.T)
         return K
 
     def _cross_gram(self, graphs: GraphSet) -> tuple[Floats, Floats]:
-        counts = self.base_.features(graphs)
+        counts, train = self.base_.features(graphs), self.base_._train_
         embedded = self._embed(counts)
-        K = (1 - self.share) * gram(counts[:, : self._counts_.shape[1]], self._counts_)
+        K = (1 - self.share) * gram(counts[:, : train.shape[1]], train)
         return K + self.share * (embedded @ self._embedded_.T), self._squares(counts, embedded)
 
+    def _restrict(self, positions: Ints) -> None:
+        super()._restrict(positions)
+        self._embedded_ = self._embedded_[positions]
+        # the base kernel keeps its whole vocabulary, to whose columns the vectors belong
+        self.base_._train_, self.base_._scale_ = self.base_._train_[positions], self.base_._scale_[positions]
 
-def node_company(graphs: GraphSet, height: int, vocabulary: Array, seed: int) -> tuple[Ints, csr_array]:
-    """[W] the most frequent colors, as places in the vocabulary, and [W, W] how often two of them stand at one node or
-    at neighbors, from a sample of nodes and neighbors."""
+
+def node_cooccurrence(graphs: GraphSet, n_iter: int, vocabulary: Hashes, seed: int) -> tuple[Ints, csr_array]:
+    """Count colors that occur at the same node or at neighbors, from a sample of nodes and neighbors.
+
+    Returns:
+        Positions in the vocabulary of the W most frequent colors, [W], and the symmetric matrix of counts, [W, W].
+    """
     rng = np.random.default_rng(seed)
-    colors = refine(graphs, height)
-    words = np.stack([np.searchsorted(vocabulary, mix(c + np.uint64(i))) for i, c in enumerate(colors)], axis=1)
-    kept = _most(np.bincount(words.ravel(), minlength=len(vocabulary)), _COLORS)
+    words = np.searchsorted(vocabulary, color_hashes(refine(graphs, n_iter)))
+    kept = _most_frequent(np.bincount(words.ravel(), minlength=len(vocabulary)), _MAX_COLORS)
     number = np.full(len(vocabulary), -1)
     number[kept] = np.arange(len(kept))
     words = number[words]
-    nodes = np.sort(rng.permutation(graphs.num_nodes)[:_CONTEXTS])
+    nodes = np.sort(rng.permutation(graphs.num_nodes)[:_MAX_NODES])
     degree = graphs.degrees[nodes]
     others = [nodes]
     if len(graphs.col):
@@ -134,36 +168,39 @@ def node_company(graphs: GraphSet, height: int, vocabulary: Array, seed: int) ->
     total: csr_array = csr_array((len(kept), len(kept)))
     for other in others:
         pair = np.stack(
-            [np.repeat(words[nodes], height + 1, axis=1).ravel(), np.tile(words[other], height + 1).ravel()]
+            [np.repeat(words[nodes], n_iter + 1, axis=1).ravel(), np.tile(words[other], n_iter + 1).ravel()]
         )
         pair = pair[:, (pair >= 0).all(axis=0)]
         total = total + coo_array((np.ones(pair.shape[1]), tuple(pair)), shape=total.shape).tocsr()
     return kept, total + total.T
 
 
-def graph_company(counts: csr_array) -> tuple[Ints, csr_array]:
-    """[W] the most frequent words, and [W, W] Σ over graphs of the shares of two of them in it."""
+def graph_cooccurrence(counts: csr_array) -> tuple[Ints, csr_array]:
+    """Sum over graphs of the products of two substructures' relative frequencies.
+
+    Returns:
+        Columns of the W most frequent substructures, [W], and the symmetric matrix of sums, [W, W].
+    """
     size: Floats = np.asarray(counts.sum(axis=1), dtype=np.float64)
     share = csr_array(counts.multiply(np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)[:, None]))
-    kept = _most(np.asarray(share.sum(axis=0)), _WORDS)
+    kept = _most_frequent(np.asarray(share.sum(axis=0)), _MAX_WORDS)
     inside = share.tocsc()[:, kept]
     return kept, csr_array(inside.T @ inside)
 
 
-def _most(frequency: Array, limit: int) -> Ints:
-    """The places of the ``limit`` largest, ascending."""
+def _most_frequent(frequency: Array, limit: int) -> Ints:
+    """Return the positions of the ``limit`` largest values, ascending."""
     return np.sort(np.argsort(-frequency, kind="stable")[:limit])
 
 
 def embedding(together: csr_array, dimension: int, seed: int) -> Floats:
-    """[W, d] U√Σ of the positive pointwise mutual information, rows of length one (zero where there is nothing)."""
+    """Return U√Σ of the positive pointwise mutual information, [W, d], rows normalised to length one or zero."""
     C = together.tocoo()
     margin: Floats = np.asarray(together.sum(axis=1), dtype=np.float64)
     information = np.log(C.data * margin.sum() / (margin[C.row] * margin[C.col]), where=C.data > 0, out=np.zeros(C.nnz))
     keep = information > 0
     ppmi = csr_array((information[keep], (C.row[keep], C.col[keep])), shape=C.shape)
-    rank = min(dimension, C.shape[0])
-    U, sigma, _ = randomized_svd(ppmi, rank, random_state=seed, n_iter=2)
+    U, sigma, _ = randomized_svd(ppmi, min(dimension, C.shape[0]), random_state=seed, n_iter=2)
     E: Floats = U * np.sqrt(sigma)
     length = np.sqrt((E**2).sum(axis=1))
     E *= np.divide(1.0, length, out=np.zeros_like(length), where=length > 1e-9)[:, None]

@@ -1,4 +1,4 @@
-"""X Yᵀ of sparse matrices with few frequent and many rare columns, as a dense matrix."""
+"""Dense product X Yᵀ of sparse matrices with few frequent and many rare columns."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from scipy.sparse import csr_array
 from gcaps.data.arrays import Array, Floats
 
 _DENSE = 0.06
-"""Columns that this share of the rows has go to dense matrix multiplication."""
+"""Columns that are nonzero in at least this share of the rows are multiplied densely."""
 _BLOCK = 1 << 24
-"""Numbers of a dense block."""
+"""Entries of a dense block."""
 
 
 def gram(X: csr_array, Y: csr_array | None = None) -> Floats:
-    """X Yᵀ [n, m], or X Xᵀ, in float64.
+    """Return X Yᵀ, [n, m], or X Xᵀ, [n, n], in float64.
 
-    Frequent columns are multiplied densely, block by block; rare ones by walking down the columns; those that a single
-    row has meet only themselves.
+    Frequent columns are multiplied densely, block by block, rare ones entry by entry; in X Xᵀ, columns with a single
+    entry only contribute to the diagonal.
     """
     if Y is None:
         return _symmetric(X)
@@ -52,13 +52,13 @@ def _symmetric(X: csr_array) -> Floats:
 
 
 def squares(X: csr_array) -> Floats:
-    """[n] the squared length of each row."""
+    """Return the squared length of each row, [n]."""
     found: Floats = np.asarray(X.power(2).sum(axis=1), dtype=np.float64)
     return found
 
 
 def take_columns(X: csr_array, keep: Array) -> csr_array:
-    """The columns under the mask ``keep``."""
+    """Return the columns selected by a mask."""
     inside = keep[X.indices]
     ptr = np.concatenate([[0], np.cumsum(inside)])[X.indptr]
     number = np.cumsum(keep) - 1
@@ -66,7 +66,7 @@ def take_columns(X: csr_array, keep: Array) -> csr_array:
 
 
 def dense_columns(X: csr_array, columns: Array) -> Floats:
-    """[n, columns] some columns as a dense matrix."""
+    """Return some columns as a dense matrix, [n, columns]."""
     keep = np.zeros(X.shape[1], dtype=bool)
     keep[columns] = True
     block: Floats = take_columns(X, keep).toarray()
@@ -80,11 +80,11 @@ def _blocks(columns: Array, rows: int) -> list[Array]:
 
 
 @njit(cache=True, nogil=True)
-def _add_products(K, rows_ptr, rows_at, rows_value, columns_ptr, columns_at, columns_value):  # type: ignore[no-untyped-def]
-    """K += X Yᵀ with X by rows and Y by columns."""
-    for i in range(len(rows_ptr) - 1):
-        for a in range(rows_ptr[i], rows_ptr[i + 1]):
-            value = rows_value[a]
-            column = rows_at[a]
-            for b in range(columns_ptr[column], columns_ptr[column + 1]):
-                K[i, columns_at[b]] += value * columns_value[b]
+def _add_products(K, indptr, indices, data, y_indptr, y_indices, y_data):  # type: ignore[no-untyped-def]
+    """Compute K += X Yᵀ from X in CSR and Y in CSC format."""
+    for i in range(len(indptr) - 1):
+        for a in range(indptr[i], indptr[i + 1]):
+            value = data[a]
+            column = indices[a]
+            for b in range(y_indptr[column], y_indptr[column + 1]):
+                K[i, y_indices[b]] += value * y_data[b]

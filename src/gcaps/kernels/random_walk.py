@@ -1,10 +1,10 @@
-"""The geometric random-walk kernel (Gärtner et al., 2003; Vishwanathan et al., 2010)."""
+"""Geometric random-walk kernel (Gärtner et al., 2003; Vishwanathan et al., 2010)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, Self
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -12,40 +12,40 @@ from sklearn.utils.validation import check_is_fitted
 
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
+from gcaps.data.names import neighbors_of_set
 from gcaps.errors import ConfigError, DataError
-from gcaps.kernels.base import GraphKernel, inverse_root
-from gcaps.kernels.hashing import neighbors_of_set
-from gcaps.kernels.progress import steps
-from gcaps.kernels.shortest_path import balanced
+from gcaps.kernels.base import GraphKernel, State, inverse_root, map_threads, split_work
 
 DAMPED = 0.7
-"""√decay times spectral radius of a damped graph."""
+"""√λ times the spectral radius of a damped graph."""
 _NODES = 1024
-"""Nodes of graphs that are compared with another one at once."""
+"""Nodes of the graphs (columns) that one graph is compared with at once."""
 _ROWS = 20_000
-"""Nodes and arcs of graphs that these are compared with in one portion."""
+"""Nodes and arcs of the graphs (rows) of one task."""
 
 
 class RandomWalk(GraphKernel):
-    """k(G, H) = Σ_k λ^k · number of common walks of length k = 1ᵀ (I − λ A_×)⁻¹ 1, A_× the product graph.
+    """Random-walk kernel: k(G, H) = Σ_k λ^k · number of common walks of length k = 1ᵀ (I − λ A_×)⁻¹ 1.
 
-    Without labels A_× = A_G ⊗ A_H and φ is explicit: φ_k(G) = λ^{k/2} 1ᵀA_G^k 1, as many terms as the tolerance asks
-    for, all graphs at once; no matrix is inverted or decomposed. With labels a walk is common where the labels of its
-    nodes (and with ``edge_labels`` of its edges, in the direction of the walk) agree; power iteration runs on matched
-    node pairs, of one graph and many others at once. Both series converge where λ μ(G) μ(H) < 1, μ the spectral radius
-    of the adjacency matrix.
+    A_× is the adjacency matrix of the product graph. Without labels A_× = A_G ⊗ A_H and φ is explicit:
+    φ_k(G) = λ^{k/2} 1ᵀA_G^k 1, with as many terms as the tolerance requires, for all graphs at once; no matrix is
+    inverted or decomposed. With labels, a walk is common if the labels of its nodes (and with ``edge_labels`` of its
+    edges, in the direction of the walk) agree; power iteration runs on matched node pairs, of one graph and many others
+    at once. Both series converge if λ μ(G) μ(H) < 1, where μ is the spectral radius of the adjacency matrix.
 
     Args:
         decay: λ.
-        labels: match node labels where the set has them.
-        edge_labels: match edge labels, too.
-        diverging: what to do with graphs with λ μ² ≥ 1: ``raise`` an error that names the largest decay, or ``damp``
-            each of them on its own, to √λ = 0.7/μ(G).
-        tol: relative size of what is left out of a series.
+        labels: match node labels if there are any.
+        edge_labels: match edge labels as well.
+        diverging: treatment of graphs with λ μ² ≥ 1: ``raise`` an error that gives the largest possible decay, or
+            ``damp`` each of these graphs alone, to √λ = 0.7/μ(G).
+        tol: relative size of the truncated rest of a series.
         normalize: divide by √(k(G, G) k(H, H)).
-        threads: threads of the labelled kernel.
+        n_jobs: number of threads of the labelled kernel.
         verbose: show a progress bar.
     """
+
+    _train_: GraphSet | None
 
     def __init__(
         self,
@@ -56,28 +56,49 @@ class RandomWalk(GraphKernel):
         diverging: Literal["raise", "damp"] = "raise",
         tol: float = 1e-10,
         normalize: bool = False,
-        threads: int = 2,
+        n_jobs: int | None = 2,
         verbose: bool = False,
     ) -> None:
         self.decay, self.labels, self.edge_labels, self.diverging = decay, labels, edge_labels, diverging
-        self.tol, self.normalize, self.threads, self.verbose = tol, normalize, threads, verbose
+        self.tol, self.normalize, self.n_jobs, self.verbose = tol, normalize, n_jobs, verbose
 
     def features(self, X: Any) -> Floats:
-        """[m, K+1] φ of the kernel without labels."""
+        """Return φ of the kernel without labels, [m, K+1]."""
         check_is_fitted(self, "_scale_")
-        if self._labelled_:
-            raise ConfigError("the random-walk kernel with labels has no explicit features; pass labels=False")
+        if self._train_ is not None:
+            raise ConfigError("the random-walk kernel with labels has no explicit features; set labels=False")
         graphs = self._graphs(X, fitting=False)
         return walk_sums(graphs, self._root(graphs), self.tol)
 
+    def state(self) -> State:
+        """Training graphs of the kernel with labels; features of the training graphs of the kernel without."""
+        arrays, values = super().state()
+        if self._train_ is None:
+            return {**arrays, "walks": self._walks_}, values
+        graphs = {f"graphs.{key}": array for key, array in self._train_.arrays().items() if key != "ids"}
+        return {**arrays, **graphs}, {**values, "name": self._train_.name}
+
+    def restore(self, arrays: Mapping[str, Array], values: Mapping[str, Any]) -> Self:
+        """See :meth:`GraphKernel.restore`."""
+        graphs: dict[str, Any] = {
+            key.removeprefix("graphs."): array for key, array in arrays.items() if key.startswith("graphs.")
+        }
+        self._train_ = GraphSet(name=values["name"], **graphs) if graphs else None
+        if not graphs:
+            self._walks_ = arrays["walks"]
+        return super().restore(arrays, values)
+
     def _fit(self, graphs: GraphSet) -> None:
+        if self.diverging not in ("raise", "damp"):
+            raise ConfigError(f"diverging must be raise or damp, not {self.diverging!r}")
         if self.edge_labels and graphs.edge_labels is None:
-            raise DataError(f"{graphs.name} has no edge labels; leave edge_labels off")
-        self._labelled_ = self.edge_labels or (self.labels and graphs.node_labels is not None)
-        self._train_ = graphs
+            raise DataError(f"{graphs.name} has no edge labels; set edge_labels=False")
         root = self._root(graphs)
-        if self._labelled_:
-            self._scale_ = inverse_root(self._own(graphs))
+        self._train_ = None
+        if self.edge_labels or (self.labels and graphs.node_labels is not None):
+            unused: dict[str, Any] = dict.fromkeys(("y", "x", "edge_attr", "loops"))
+            self._train_ = replace(graphs, ids=np.arange(len(graphs)), notes={}, **unused)
+            self._scale_ = inverse_root(self._diagonal(graphs))
         else:
             self._walks_ = walk_sums(graphs, root, self.tol)
             self._scale_ = inverse_root((self._walks_**2).sum(axis=1))
@@ -87,72 +108,80 @@ class RandomWalk(GraphKernel):
         return root
 
     def _train_gram(self) -> Floats:
-        if not self._labelled_:
+        if self._train_ is None:
             K: Floats = self._walks_ @ self._walks_.T
             return K
         labelled: Floats = labelled_grams(self._train_, [self.decay], self)[0]
         return labelled
 
     def _cross_gram(self, graphs: GraphSet) -> tuple[Floats, Floats]:
-        if not self._labelled_:
+        if self._train_ is None:
             found = walk_sums(graphs, self._root(graphs), self.tol)
             terms = min(found.shape[1], self._walks_.shape[1])
             return found[:, :terms] @ self._walks_[:, :terms].T, (found**2).sum(axis=1)
-        return _matched(graphs, self._train_, [self.decay], self)[0], self._own(graphs)
+        return _labelled_cross(graphs, self._train_, [self.decay], self)[0], self._diagonal(graphs)
 
-    def _own(self, graphs: GraphSet) -> Floats:
-        """[m] k(G, G) with labels."""
-        return _matched(graphs, graphs, [self.decay], self, alone=True)[0, :, 0]
+    def _restrict(self, positions: Ints) -> None:
+        super()._restrict(positions)
+        if self._train_ is None:
+            self._walks_ = self._walks_[positions]
+        else:
+            self._train_ = self._train_.subset(positions)
+
+    def _diagonal(self, graphs: GraphSet) -> Floats:
+        """Return k(G, G) with labels, [m]."""
+        return _labelled_cross(graphs, graphs, [self.decay], self, diagonal=True)[0, :, 0]
 
 
 def labelled_grams(graphs: GraphSet, decays: Sequence[float], kernel: RandomWalk) -> Floats:
-    """[D, n, n] the Gram matrices of several decays from one pass over the walks; ``kernel`` has all other options."""
-    K = _matched(graphs, graphs, decays, kernel)
+    """Return the Gram matrices of several decays, [D, n, n], from one pass over the walks.
+
+    ``kernel`` gives all other parameters.
+    """
+    K = _labelled_cross(graphs, graphs, decays, kernel)
     i, j = np.tril_indices(len(graphs), -1)
     K[:, i, j] = K[:, j, i]
     return K
 
 
-def _matched(
-    left: GraphSet, right: GraphSet, decays: Sequence[float], kernel: RandomWalk, alone: bool = False
+def _labelled_cross(
+    left: GraphSet, right: GraphSet, decays: Sequence[float], kernel: RandomWalk, diagonal: bool = False
 ) -> Floats:
-    """[D, m, n] graphs against graphs; of a set against itself the upper triangle, parts of the lower one are zero.
+    """Compare graphs with graphs, [D, m, n]; if both sets are the same object, only the upper triangle is complete.
 
-    ``alone``: [D, m, 1] each graph of a set against itself only.
+    With ``diagonal``, compare each graph of the set with itself only, [D, m, 1].
     """
-    from gcaps.kernels.walks import matched_walks, numbered, unite
+    from gcaps.kernels.walks import matched_walks, number_labels, unite
 
     symmetric = left is right
     sets = [left] if symmetric else [left, right]
-    labels, mirrored = numbered(sets, kernel.labels and left.node_labels is not None, kernel.edge_labels)
+    labels, mirrored = number_labels(sets, kernel.labels and left.node_labels is not None, kernel.edge_labels)
     found = [roots(s, decays, kernel.diverging) for s in sets]
     root, bound = (found[0][0], found[-1][0]), (found[0][1], found[-1][1])
     G = unite(left, np.arange(len(left) + 1), *labels[0])
-    columns = balanced(right.sizes, 1 if alone else _NODES)
+    columns = split_work(right.sizes, 1 if diagonal else _NODES)
     H = unite(right, np.array([0, *(last for _, last in columns)]), *labels[-1])
-    K = np.zeros((len(decays), len(left), 1 if alone else len(right)))
+    K = np.zeros((len(decays), len(left), 1 if diagonal else len(right)))
 
     def run(task: tuple[int, tuple[int, int]]) -> None:
         union, (first, last) = task
-        K[:, first:last, slice(None) if alone else slice(*columns[union])] = matched_walks(
+        K[:, first:last, slice(None) if diagonal else slice(*columns[union])] = matched_walks(
             G, H, (first, last), union, root, bound, mirrored, kernel.tol
         )
 
-    tasks = list(enumerate(columns)) if alone else []
-    for union, (_, last) in enumerate([] if alone else columns):
+    tasks = list(enumerate(columns)) if diagonal else []
+    for union, (_, last) in enumerate([] if diagonal else columns):
         work = (left.sizes + left.arc_counts)[: last if symmetric else None]
-        tasks += [(union, rows) for rows in balanced(work, _ROWS)]
-    with ThreadPoolExecutor(kernel.threads) as pool:
-        for _ in steps(pool.map(run, tasks), len(tasks), "random walks", kernel.verbose):
-            pass
+        tasks += [(union, rows) for rows in split_work(work, _ROWS)]
+    map_threads(run, tasks, "random walks", kernel.n_jobs, kernel.verbose)
     return K
 
 
 def walk_sums(graphs: GraphSet, root: Floats, tol: float) -> Floats:
-    """[G, K+1] 1ᵀ(s A)^k 1 for every graph with its own s, zero behind the terms that the tolerance asks for.
+    """Return 1ᵀ(s A)^k 1 of every graph with its own s, [G, K+1]; terms beyond the tolerance are zero.
 
-    For even k the next two terms are at most s²μ² times the last two, μ ≥ the spectral radius: a graph is done when
-    what is left of Σ φ_k² is at most tol² of it.
+    For even k the next two terms are at most s²μ² times the last two, where μ ≥ the spectral radius: a graph is done
+    when the rest of Σ φ_k² is at most tol² of the sum.
     """
     ratio = (root * spectral_bounds(graphs)) ** 2
     A = adjacency(graphs)
@@ -163,7 +192,7 @@ def walk_sums(graphs: GraphSet, root: Floats, tol: float) -> Floats:
     total = terms[0] ** 2
     while active.any():
         x = scale * (A @ x)
-        term = np.where(active, segment_sums(x, graphs.ptr), 0.0)
+        term = np.where(active, np.add.reduceat(x, graphs.ptr[:-1]), 0.0)
         terms.append(term)
         total = total + term**2
         if len(terms) % 2:
@@ -172,10 +201,10 @@ def walk_sums(graphs: GraphSet, root: Floats, tol: float) -> Floats:
 
 
 def roots(graphs: GraphSet, decays: Sequence[float], diverging: str) -> tuple[Floats, Floats]:
-    """[D, G] √λ of each graph, damped where it is to be; and [G] bounds on the spectral radii.
+    """Return √λ of each graph, [D, G], damped if required, and bounds on the spectral radii, [G].
 
     Raises:
-        ConfigError: where a graph's series diverges and is not to be damped.
+        ConfigError: if the series of a graph diverges and is not to be damped.
     """
     if min(decays) <= 0:
         raise ConfigError(f"decay must be positive, not {min(decays)}")
@@ -185,14 +214,14 @@ def roots(graphs: GraphSet, decays: Sequence[float], diverging: str) -> tuple[Fl
     if diverging == "raise" and max(decays) * worst**2 >= 1:
         raise ConfigError(
             f"decay {max(decays):g}: the walks of {graphs.name} need a decay below {1 / worst**2:.4g} "
-            f"(spectral radius {worst:.4g}); take a smaller one or diverging='damp'"
+            f"(spectral radius {worst:.4g}); use a smaller one or diverging='damp'"
         )
     limit = np.divide(DAMPED, bound, out=np.full_like(bound, np.inf), where=bound > 0)
     return (np.minimum(root, limit) if diverging == "damp" else root), bound
 
 
 def spectral_bounds(graphs: GraphSet, tol: float = 1e-4, limit: int = 200) -> Floats:
-    """[G] upper bounds on the spectral radii of the adjacency matrices, nearly always tight to ``tol``.
+    """Return upper bounds on the spectral radii of the adjacency matrices, [G], nearly always tight to ``tol``.
 
     Collatz and Wielandt: μ ≤ max_i (Ax)_i/x_i for any x > 0; x comes from power iteration with A + I.
     """
@@ -201,29 +230,24 @@ def spectral_bounds(graphs: GraphSet, tol: float = 1e-4, limit: int = 200) -> Fl
     best = np.full(len(graphs), np.inf)
     for _ in range(limit):
         y = A @ x
-        upper = segment_max(y / x, graphs.ptr)
+        upper = _maxima(y / x, graphs.ptr)
         gain = best - upper
         best = np.minimum(best, upper)
         if not (gain > 0.01 * tol * best).any():
             break
         x += y
-        x /= np.repeat(segment_max(x, graphs.ptr), graphs.sizes)
+        x /= np.repeat(_maxima(x, graphs.ptr), graphs.sizes)
         np.maximum(x, 1e-200, out=x)
     return best
 
 
 def adjacency(graphs: GraphSet) -> csr_array:
-    """[N, N] of all graphs, block diagonal."""
+    """Return the block-diagonal adjacency matrix of all graphs, [N, N]."""
     weight = np.ones(len(graphs.col)) if graphs.edge_weight is None else graphs.edge_weight.astype(np.float64)
     n = graphs.num_nodes
     return csr_array((weight, neighbors_of_set(graphs), graphs.rowptr), shape=(n, n))
 
 
-def segment_sums(values: Array, ptr: Ints) -> Floats:
-    """[G] sums over each graph's nodes; no graph is empty."""
-    return np.add.reduceat(values, ptr[:-1])
-
-
-def segment_max(values: Array, ptr: Ints) -> Floats:
-    """[G] maxima over each graph's nodes; no graph is empty."""
+def _maxima(values: Array, ptr: Ints) -> Floats:
+    """Return the maximum over the nodes of each graph, [G]; no graph is empty."""
     return np.maximum.reduceat(values, ptr[:-1])

@@ -1,40 +1,41 @@
-"""The shortest-path kernel (Borgwardt and Kriegel, 2005)."""
+"""Shortest-path kernel (Borgwardt and Kriegel, 2005)."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
+from numba import njit
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from gcaps.data.arrays import Array, Floats, Ints, pointer
 from gcaps.data.graphset import GraphSet
+from gcaps.data.names import Names as Hashes
+from gcaps.data.names import join, mix, rows
 from gcaps.errors import ConfigError
-from gcaps.kernels.base import Bag, FeatureKernel
-from gcaps.kernels.hashing import Names, join, mix, rows
-from gcaps.kernels.progress import steps
+from gcaps.kernels.base import FeatureKernel, State, SubstructureCounts, map_threads, split_work
 
 _WORK = 20_000_000
-"""Breadth-first steps (nodes × arcs) of one portion of graphs."""
+"""Steps of the breadth-first searches (nodes × arcs) of the graphs of one task."""
 
 Paths = tuple[Array, Array, Array, Array, Array]
-"""ptr [G+1]; low, high, length, count [T]: see :func:`gcaps.kernels.distances.hop_counts`."""
+"""ptr [G+1]; low, high, length, count [T]: see :func:`hop_counts`."""
 
 
 class ShortestPath(FeatureKernel):
-    """k(G, H) = number of pairs of a path of G and one of H with the same end labels and the same length.
+    """Shortest-path kernel: the number of pairs of a path of G and a path of H with equal end labels and equal length.
 
-    Paths are ordered pairs of different, connected nodes: φ counts triples (label, label, length). Without node labels
-    the length alone counts. On weighted graphs a path's length is the sum of its weights in units of ``bin_width``,
+    Paths are ordered pairs of different, connected nodes: φ counts triples (label, label, length). Without node labels,
+    φ counts lengths. On weighted graphs the length of a path is the sum of its weights in units of ``bin_width``,
     rounded to the nearest integer.
 
     Args:
         labels: compare the labels of the ends.
         bin_width: unit of length on weighted graphs; None: the median weight of the training graphs.
         normalize: divide by √(k(G, G) k(H, H)).
-        threads: threads of the breadth-first search.
+        n_jobs: number of threads.
         verbose: show a progress bar.
     """
 
@@ -44,83 +45,84 @@ class ShortestPath(FeatureKernel):
         labels: bool = True,
         bin_width: float | None = None,
         normalize: bool = False,
-        threads: int = 2,
+        n_jobs: int | None = 2,
         verbose: bool = False,
     ) -> None:
         self.labels, self.bin_width, self.normalize = labels, bin_width, normalize
-        self.threads, self.verbose = threads, verbose
+        self.n_jobs, self.verbose = n_jobs, verbose
 
     def pairwise(self, graphs: GraphSet) -> bool:
-        """Only a fitted unit of length depends on the training graphs."""
+        """Return whether ``bin_width`` is given or not needed; otherwise it depends on the training graphs."""
         return graphs.edge_weight is None or self.bin_width is not None
+
+    def state(self) -> State:
+        """Vocabulary, training counts and the unit of length."""
+        arrays, values = super().state()
+        return arrays, {**values, "bin_width": self.bin_width_}
+
+    def restore(self, arrays: Mapping[str, Array], values: Mapping[str, Any]) -> Self:
+        """See :meth:`GraphKernel.restore`."""
+        self.bin_width_ = values["bin_width"]
+        return super().restore(arrays, values)
 
     def _fit(self, graphs: GraphSet) -> None:
         if self.bin_width is not None and not self.bin_width > 0:
             raise ConfigError(f"bin_width must be positive, not {self.bin_width}")
         weight = np.ones(1) if graphs.edge_weight is None or not graphs.num_edges else graphs.edge_weight
-        self.bin_width_ = self.bin_width or float(np.median(weight))
+        self.bin_width_ = float(self.bin_width or np.median(weight))
         super()._fit(graphs)
 
-    def bag(self, graphs: GraphSet) -> Bag:
-        """Triples (label, label, length). An unordered pair with count c stands for (a, b) and (b, a): √2 c, and 2c
-        for a = b, give the inner product over ordered pairs."""
-        name = rows(graphs.node_labels) if self.labels and graphs.node_labels is not None else mix(graphs.degrees * 0)
-        local, by_label, names, names_ptr = label_ranks(graphs, name)
+    def count_substructures(self, graphs: GraphSet) -> SubstructureCounts:
+        """Count triples (label, label, length).
+
+        An unordered pair of labels with count c represents (a, b) and (b, a): √2 c, and 2c for a = b, give the inner
+        product over ordered pairs.
+        """
+        label = rows(graphs.node_labels) if self.labels and graphs.node_labels is not None else mix(graphs.degrees * 0)
+        local, by_label, labels, labels_ptr = label_ranks(graphs, label)
         parts = self._hops(graphs, local, by_label) if graphs.edge_weight is None else self._weighted(graphs, local)
         ptr = pointer(np.concatenate([np.diff(part[0]) for part in parts]))
         low, high, length, count = (np.concatenate([part[k] for part in parts]).astype(np.int64) for k in range(1, 5))
-        first = np.repeat(names_ptr[:-1], np.diff(ptr))
-        ends = mix(names[first + low]) + mix(names[first + high])  # a sum, so that the order of the ends is no matter
+        first = np.repeat(labels_ptr[:-1], np.diff(ptr))
+        ends = mix(labels[first + low]) + mix(labels[first + high])  # a sum does not depend on the order of the ends
         weight = np.where(low == high, 2.0, np.sqrt(2.0))
-        return Bag(ptr, join(ends, length), weight * count)
+        return SubstructureCounts(ptr, join(ends, length), weight * count)
 
     def _hops(self, graphs: GraphSet, local: Ints, by_label: Ints) -> list[Paths]:
-        from gcaps.kernels.distances import hop_counts
-
         def search(part: tuple[int, int]) -> Paths:
             found: Paths = hop_counts(*part, graphs.ptr, graphs.rowptr, graphs.col, local, by_label)
             return found
 
-        portions = balanced(graphs.sizes * (graphs.arc_counts + graphs.sizes), _WORK)
-        with ThreadPoolExecutor(self.threads) as pool:
-            return list(steps(pool.map(search, portions), len(portions), "shortest paths", self.verbose))
+        parts = split_work(graphs.sizes * (graphs.arc_counts + graphs.sizes), _WORK)
+        return map_threads(search, parts, "shortest paths", self.n_jobs, self.verbose)
 
     def _weighted(self, graphs: GraphSet, local: Ints) -> list[Paths]:
-        found = []
-        for number in steps(range(len(graphs)), len(graphs), "shortest paths", self.verbose):
-            nodes = slice(graphs.ptr[number], graphs.ptr[number + 1])
-            found.append(_binned(graphs.subset([number]), local[nodes], self.bin_width_))
-        return found
+        def search(g: int) -> Paths:
+            return _binned_lengths(graphs.subset([g]), local[graphs.ptr[g] : graphs.ptr[g + 1]], self.bin_width_)
+
+        return map_threads(search, range(len(graphs)), "shortest paths", self.n_jobs, self.verbose)
 
 
-def label_ranks(graphs: GraphSet, name: Names) -> tuple[Ints, Ints, Names, Ints]:
-    """Number each graph's labels 0, 1, … on their own.
+def label_ranks(graphs: GraphSet, label: Hashes) -> tuple[Ints, Ints, Hashes, Ints]:
+    """Number the labels of each graph 0, 1, … independently of other graphs.
 
     Returns:
-        [N] the number of each node's label; [N] each graph's nodes in ascending order of it, counted within the graph;
-        the labels of graph 0, of graph 1, …; and [G+1] where each graph's labels begin.
+        The number of each node's label, [N]; each graph's nodes, counted within the graph, in ascending order of it,
+        [N]; the labels of graph 0, of graph 1, …; and the position where the labels of each graph begin, [G+1].
     """
     graph = np.repeat(np.arange(len(graphs)), graphs.sizes)
-    order = np.lexsort([name, graph])
+    order = np.lexsort([label, graph])
     new = np.ones(len(order), dtype=bool)
-    new[1:] = (np.diff(graph) > 0) | (name[order][1:] != name[order][:-1])
+    new[1:] = (np.diff(graph) > 0) | (label[order][1:] != label[order][:-1])
     rank = np.cumsum(new) - 1
     first = np.append(rank, new.sum())[graphs.ptr]
     local = np.empty_like(rank)
     local[order] = rank - first[graph]
-    return local, order - graphs.ptr[graph], name[order][new], first
+    return local, order - graphs.ptr[graph], label[order][new], first
 
 
-def balanced(work: Array, limit: int) -> list[tuple[int, int]]:
-    """Cut a row of graphs into portions (first, behind the last) of about ``limit`` work each."""
-    portion = np.cumsum(work) // limit
-    cuts = np.flatnonzero(np.diff(portion)) + 1
-    edges = [0, *cuts.tolist(), len(work)]
-    return [(a, b) for a, b in pairwise(edges) if b > a]
-
-
-def _binned(graph: GraphSet, label: Ints, width: float) -> Paths:
-    """One weighted graph's paths."""
+def _binned_lengths(graph: GraphSet, label: Ints, width: float) -> Paths:
+    """Return the paths of one weighted graph, as :func:`hop_counts` does."""
     n = graph.num_nodes
     A = csr_array((graph.edge_weight, graph.col, graph.rowptr), shape=(n, n))
     distance: Floats = dijkstra(A, directed=False)
@@ -131,3 +133,89 @@ def _binned(graph: GraphSet, label: Ints, width: float) -> Paths:
     triple = np.stack([*ends, np.rint(distance[i, j] / width).astype(np.int64)])
     kinds, count = np.unique(triple, axis=1, return_counts=True)
     return np.array([0, len(count)]), kinds[0], kinds[1], kinds[2], count
+
+
+@njit(cache=True, nogil=True)
+def hop_counts(first, last, ptr, rowptr, col, label, by_label):  # type: ignore[no-untyped-def]
+    """Count the paths of the graphs first..last−1 by breadth-first search from every node.
+
+    Args:
+        first, last: range of graphs.
+        ptr, rowptr, col: arrays of the GraphSet.
+        label: [N] number of each node's label among those of its graph.
+        by_label: [N] each graph's nodes, counted within the graph, in ascending order of their label.
+
+    Returns:
+        ``out_ptr`` [graphs+1] and ``low``, ``high``, ``length``, ``count`` [T]: for each graph the number of unordered
+        pairs of different nodes with labels low ≤ high at distance length.
+    """
+    largest = 1
+    for g in range(first, last):
+        largest = max(largest, ptr[g + 1] - ptr[g])
+    distance = np.empty(largest, dtype=np.int32)
+    queue = np.empty(largest, dtype=np.int32)
+    size = 1024
+    low = np.empty(size, dtype=np.int32)
+    high = np.empty(size, dtype=np.int32)
+    length = np.empty(size, dtype=np.int32)
+    count = np.empty(size, dtype=np.int64)
+    out_ptr = np.zeros(last - first + 1, dtype=np.int64)
+    table = np.zeros(1, dtype=np.int64)
+    touched = np.empty(1, dtype=np.int64)
+    used = 0
+    for g in range(first, last):
+        base = ptr[g]
+        n = ptr[g + 1] - base
+        labels = label[base + by_label[base + n - 1]] + 1 if n > 0 else 0
+        if labels * n > len(table):
+            table = np.zeros(labels * n, dtype=np.int64)
+            touched = np.empty(labels * n, dtype=np.int64)
+        filled = 0
+        for position in range(n):
+            source = by_label[base + position]
+            own = label[base + source]
+            for v in range(n):
+                distance[v] = -1
+            distance[source] = 0
+            queue[0] = source
+            head, tail = 0, 1
+            while head < tail and tail < n:
+                u = queue[head]
+                head += 1
+                for arc in range(rowptr[base + u], rowptr[base + u + 1]):
+                    v = col[arc]
+                    if distance[v] < 0:
+                        distance[v] = distance[u] + 1
+                        queue[tail] = v
+                        tail += 1
+            for k in range(1, tail):
+                v = queue[k]
+                other = label[base + v]
+                if other > own or (other == own and v > source):
+                    cell = other * n + distance[v]
+                    if table[cell] == 0:
+                        touched[filled] = cell
+                        filled += 1
+                    table[cell] += 1
+            if position == n - 1 or label[base + by_label[base + position + 1]] != own:
+                if used + filled > size:
+                    size = max(2 * size, used + filled)
+                    low, high = _enlarged(low, size), _enlarged(high, size)
+                    length, count = _enlarged(length, size), _enlarged(count, size)
+                for k in range(filled):
+                    cell = touched[k]
+                    low[used], high[used], length[used] = own, cell // n, cell % n
+                    count[used] = table[cell]
+                    table[cell] = 0
+                    used += 1
+                filled = 0
+        out_ptr[g - first + 1] = used
+    return out_ptr, low[:used], high[:used], length[:used], count[:used]
+
+
+@njit(cache=True, nogil=True)
+def _enlarged(array, size):  # type: ignore[no-untyped-def]
+    """Copy an array into a longer one."""
+    longer = np.empty(size, dtype=array.dtype)
+    longer[: len(array)] = array
+    return longer

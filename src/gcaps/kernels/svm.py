@@ -1,49 +1,82 @@
-"""A support vector machine on Gram matrices; kernel and C are chosen by cross-validation inside the training graphs."""
+"""Support vector classifier on Gram matrices; kernel and C are chosen by cross-validation on the training graphs.
+
+The solver is LIBSVM's algorithm (Fan, Chen and Lin, 2005: second-order working set selection, shrinking and the same
+stopping criterion), compiled, on a Gram matrix in float32. LIBSVM copies the matrix and reads each entry through a
+function call, which dominates its time; here a step is two passes over rows of the matrix, and the solution for one C
+is the starting point for the next larger one. On Weisfeiler-Lehman Gram matrices, choosing C from seven values in five
+folds is 7 times faster than with scikit-learn's SVC on PTC (344 graphs), 3.5 times on PROTEINS (1,113) and 2.5 times on
+NCI1 (4,110), with the same predictions (``benchmarks/svm.py``).
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 from scipy.special import expit, softmax
 from sklearn.model_selection import StratifiedKFold
 
 from gcaps.data.arrays import Array, Floats, Ints
-from gcaps.kernels.smo import cut, intercept, solve
 
 TOLERANCE = 1e-3
-"""How far the conditions of optimality may be violated: LIBSVM's default."""
+"""Largest violation of the optimality conditions at which the solver stops: LIBSVM's default."""
 MAX_STEPS = 200_000
-"""Steps of the solver; where large C and near-constant kernels need more, the solution found so far counts."""
+"""Steps after which the solver stops, as happens for large C and nearly constant kernels."""
+_SHRINKING_PERIOD = 1000
+"""Steps between two attempts to remove variables that will stay at 0 or at C."""
+_LARGE = 1e30
+"""Larger than any gradient."""
 
 
 @dataclass(frozen=True)
 class SVM:
-    """A machine for each pair of classes; scikit-learn's ``SVC(kernel="precomputed")``, from its own solver."""
+    """Fitted one-vs-one classifiers: scikit-learn's ``SVC(kernel="precomputed")`` from the solver below."""
 
     classes_: Ints
-    """[c] the classes of the training graphs."""
+    """[c] classes of the training graphs, ascending."""
     pairs: Ints
-    """[p, 2] positions of two classes each."""
+    """[p, 2] positions of the two classes of each classifier."""
     coefficients: Floats
-    """[p, n] β of each pair's machine, 0 for graphs of other classes."""
+    """[p, n] dual coefficients β of each classifier, 0 for graphs of other classes."""
     intercepts: Floats
     """[p]"""
 
+    @property
+    def support(self) -> Ints:
+        """[s] positions of the support vectors: training graphs with a nonzero coefficient."""
+        return np.flatnonzero((self.coefficients != 0).any(axis=0))
+
+    def restrict(self, positions: Array) -> SVM:
+        """Return the classifiers on the training graphs at ``positions`` alone, which must include ``support``."""
+        return replace(self, coefficients=self.coefficients[:, positions])
+
+    def arrays(self) -> dict[str, Array]:
+        """Return all arrays by name."""
+        return asdict(self)
+
+    @staticmethod
+    def from_arrays(arrays: Mapping[str, Array]) -> SVM:
+        """Restore what :meth:`arrays` returned; other names are ignored."""
+        return SVM(**{field.name: arrays[field.name] for field in fields(SVM)})
+
     def pair_values(self, K: Floats) -> Floats:
-        """[m, p] what each pair's machine says of new graphs, above 0 for the second class; K [m, n]."""
+        """Return the decision value of each classifier, [m, p], positive for the second class; K as below."""
         value: Floats = K @ self.coefficients.T + self.intercepts
         return value
 
     def decision_function(self, K: Floats) -> Floats:
-        """[m] for two classes, above 0 for the second; else [m, c] votes of the pairs, ties broken by their values.
+        """Return decision values: [m], positive for the second class, or [m, c] for more than two classes.
+
+        With more than two classes they are the votes of the one-vs-one classifiers, with ties broken by their decision
+        values, as in scikit-learn.
 
         Args:
-            K: [m, n] new graphs against the training graphs.
+            K: [m, n] kernel values of graphs and training graphs.
         """
         value = self.pair_values(K)
         if len(self.classes_) == 2:
@@ -55,14 +88,43 @@ class SVM:
         return votes
 
     def predict(self, K: Floats) -> Ints:
-        """[m] classes."""
+        """Return the predicted classes, [m]."""
         value = self.decision_function(K)
         chosen: Ints = self.classes_[(value > 0).astype(int) if value.ndim == 1 else value.argmax(axis=1)]
         return chosen
 
 
+def class_scores(svm: SVM, K: Floats, classes: int) -> Floats:
+    """Return decision values as rows that sum to one, [m, classes]; their order is right, but they are uncalibrated.
+
+    They are the logistic function of the decision value for two classes, the softmax of the decision values for more,
+    and 0 for classes without training graphs. The largest value of a row belongs to the predicted class.
+
+    Args:
+        svm: fitted on classes that are numbers 0..classes−1.
+        K: [m, n] kernel values of graphs and training graphs.
+        classes: number of classes.
+    """
+    value = svm.decision_function(K)
+    share = np.stack([expit(-value), expit(value)], axis=1) if value.ndim == 1 else softmax(value, axis=1)
+    out = np.zeros((len(K), classes))
+    out[:, svm.classes_] = share
+    return out
+
+
+def fit_svm(K: Floats, y: Array, C: float) -> SVM:
+    """Fit a classifier to the Gram matrix K [n, n] and the classes y [n]."""
+    return next(svm_path(K, y, [C]))
+
+
 def svm_path(K: Floats, y: Array, C: Iterable[float]) -> Iterator[SVM]:
-    """The machines of ascending penalties on a Gram matrix [n, n]; each begins at the solution of the one before."""
+    """Fit one classifier for each of several penalties in ascending order.
+
+    Args:
+        K: [n, n] Gram matrix.
+        y: [n] classes.
+        C: penalties; each solution is the starting point for the next.
+    """
     if not np.isfinite(K).all():
         raise ValueError("a Gram matrix must be finite")
     classes = np.unique(y)
@@ -79,70 +141,185 @@ def svm_path(K: Floats, y: Array, C: Iterable[float]) -> Iterator[SVM]:
         yield SVM(classes, np.array(pairs, dtype=np.int64).reshape(-1, 2), coefficients, intercepts)
 
 
-def fit_svm(K: Floats, y: Array, C: float) -> SVM:
-    """The machine on a Gram matrix [n, n]."""
-    return next(svm_path(K, y, [C]))
-
-
 class Choice(NamedTuple):
-    """What inner cross-validation chose."""
+    """Result of :func:`choose`."""
 
     kernel: int
-    """Which of the Gram matrices."""
+    """Position of the Gram matrix."""
     C: float
     accuracy: float
     """Mean over the inner folds."""
 
 
 def choose(grams: Iterable[Floats], y: Array, C: Sequence[float], splits: Sequence[tuple[Ints, Ints]]) -> Choice:
-    """The kernel and the C with the best mean accuracy over the splits; ties go to the first kernel and smallest C.
+    """Return the kernel and the C with the best mean accuracy; ties go to the first kernel and the smallest C.
 
     Args:
         grams: for each kernel the Gram matrix [n, n] of the training graphs.
         y: [n] their classes.
         C: penalties to choose from.
-        splits: (learn, check) positions among the training graphs; without any the first kernel and smallest C are
-            taken.
+        splits: (train, validation) positions among the training graphs; if empty, the first kernel and the smallest C
+            are chosen.
     """
     best = Choice(0, min(C), -1.0)
     if not splits:
         return best._replace(accuracy=0.0)
     for number, gram in enumerate(grams):
-        K = gram.astype(np.float32)  # what the solver takes, and half as much to cut
+        K = gram.astype(np.float32)  # the solver's type; half the memory traffic of float64
         accuracy = np.zeros((len(splits), len(C)))
-        for s, (learn, check) in enumerate(splits):
-            inside, across = cut(K, learn, learn), cut(K, check, learn)
-            for c, machine in enumerate(svm_path(inside, y[learn], sorted(C))):
-                accuracy[s, c] = np.mean(machine.predict(across) == y[check])
+        for s, (train, validation) in enumerate(splits):
+            inside, across = cut(K, train, train), cut(K, validation, train)
+            for c, svm in enumerate(svm_path(inside, y[train], sorted(C))):
+                accuracy[s, c] = np.mean(svm.predict(across) == y[validation])
         mean = accuracy.mean(axis=0)
         if mean.max() > best.accuracy:
             best = Choice(number, sorted(C)[int(mean.argmax())], float(mean.max()))
     return best
 
 
-def inner_splits(y: Array, folds: int, seed: int) -> list[tuple[Ints, Ints]]:
-    """Stratified folds of the training graphs, fewer where a class has fewer graphs; at least two.
+def inner_splits(y: Array, folds: int, random_state: int) -> list[tuple[Ints, Ints]]:
+    """Return stratified folds of the training graphs; empty if no class has two graphs.
 
-    None where no class has two graphs.
+    There are fewer folds, but at least two, if a class has fewer graphs than ``folds``.
     """
-    counts = np.bincount(y)[np.unique(y)]
+    counts = np.unique(y, return_counts=True)[1]
     if counts.max() < 2:
         return []
-    smallest = int(counts.min())
-    parts = StratifiedKFold(max(2, min(folds, smallest)), shuffle=True, random_state=seed)
+    parts = StratifiedKFold(max(2, min(folds, int(counts.min()))), shuffle=True, random_state=random_state)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a class of a single graph
-        return [(learn, check) for learn, check in parts.split(np.zeros(len(y)), y)]
+        warnings.simplefilter("ignore", UserWarning)  # a class with a single graph
+        return list(parts.split(np.zeros(len(y)), y))
 
 
-def class_scores(machine: SVM, K: Floats, classes: int) -> Floats:
-    """[m, classes] decision values squeezed to rows that sum to one: not probabilities, but ordered like them.
+@njit(cache=True, nogil=True, error_model="numpy")
+def solve(K: Array, sign: Array, C: float, tolerance: float, max_steps: int, beta: Array, g: Array) -> int:
+    """Minimise ½ βᵀKβ − βᵀy subject to Σ β = 0 and 0 ≤ y_i β_i ≤ C.
 
-    Two classes: the logistic function of the decision value. More: softmax of the one-against-rest values. A class
-    without training graphs has 0. The largest of a row is the predicted class.
+    Args:
+        K: [n, n] float32.
+        sign: [n] float64, y: +1 or −1.
+        C: penalty.
+        tolerance: largest violation of the optimality conditions.
+        max_steps: steps after which the solver stops.
+        beta: [n] float64, a feasible starting point; overwritten with the solution.
+        g: [n] float64, gradient Kβ − y at the starting point; overwritten with that at the solution.
+
+    Returns:
+        Number of steps.
     """
-    value = machine.decision_function(K)
-    share = np.stack([expit(-value), expit(value)], axis=1) if value.ndim == 1 else softmax(value, axis=1)
-    out = np.zeros((len(K), classes))
-    out[:, machine.classes_] = share
+    steps, active, part = 0, np.arange(len(K)), K
+    while True:
+        b, gradient, own = beta[active], g[active], sign[active]
+        taken, least, most = _descend(part, own, C, tolerance, min(max_steps - steps, _SHRINKING_PERIOD), b, gradient)
+        beta[active], g[active] = b, gradient
+        steps += taken
+        if most - least < tolerance or steps >= max_steps:
+            if len(active) == len(K):
+                return steps
+            _update_gradient(K, sign, beta, active, g)
+            active, part = np.arange(len(K)), K
+            if steps >= max_steps:
+                return steps
+            continue  # returns in the next pass if the removed variables are optimal too
+        kept = np.empty(len(active), np.bool_)
+        for k in range(len(active)):
+            upper = C if own[k] > 0 else 0.0
+            grows, shrinks = b[k] < upper, b[k] > upper - C
+            kept[k] = (grows and gradient[k] < most) or (shrinks and gradient[k] > least)
+        if kept.sum() < 0.8 * len(active):
+            active = active[kept]
+            part = cut(K, active, active)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "contract"})
+def _descend(
+    K: Array, sign: Array, C: float, tolerance: float, max_steps: int, beta: Array, g: Array
+) -> tuple[int, float, float]:
+    """Take at most ``max_steps`` steps on two variables each.
+
+    Returns:
+        Number of steps, smallest gradient of a variable that may grow, largest gradient of one that may shrink.
+    """
+    n = len(K)
+    diagonal, gains = np.empty(n, np.float32), np.empty(n, np.float32)
+    grow, shrink = np.empty(n), np.empty(n)  # 0 if β may grow or shrink, else so large that it is never selected
+    for k in range(n):
+        upper = C if sign[k] > 0 else 0.0
+        diagonal[k] = K[k, k]
+        grow[k] = 0.0 if beta[k] < upper else _LARGE
+        shrink[k] = 0.0 if beta[k] > upper - C else _LARGE
+    tiny, zero = np.float32(1e-12), np.float32(0)
+    step = 0
+    while True:
+        least, most = _LARGE, -_LARGE
+        for k in range(n):
+            least = min(least, g[k] + grow[k])
+            most = max(most, g[k] - shrink[k])
+        if step == max_steps or most - least < tolerance:
+            return step, least, most
+        step += 1
+        i = 0
+        while g[i] + grow[i] != least:
+            i += 1
+        row, own, best = K[i], diagonal[i], zero
+        for k in range(n):
+            gap = max(np.float32(g[k] - shrink[k] - least), zero)
+            gains[k] = gap * gap / max(own + diagonal[k] - row[k] - row[k], tiny)
+            best = max(best, gains[k])
+        j = 0
+        while gains[j] != best:
+            j += 1
+        upper, lower = (C if sign[i] > 0 else 0.0), (0.0 if sign[j] > 0 else -C)
+        room_i, room_j = upper - beta[i], beta[j] - lower
+        curvature = max(np.float64(own) + diagonal[j] - 2 * np.float64(row[j]), 1e-12)
+        t = min((g[j] - least) / curvature, room_i, room_j)
+        beta[i] = upper if t == room_i else beta[i] + t
+        beta[j] = lower if t == room_j else beta[j] - t
+        grow[i], shrink[i] = _LARGE if t == room_i else 0.0, 0.0
+        grow[j], shrink[j] = 0.0, _LARGE if t == room_j else 0.0
+        other = K[j]
+        for k in range(n):
+            g[k] += t * (row[k] - other[k])
+
+
+@njit(cache=True, nogil=True)
+def _update_gradient(K: Array, sign: Array, beta: Array, known: Array, g: Array) -> None:
+    """Compute g = Kβ − y for all variables but the known ones."""
+    missing = np.ones(len(K), np.bool_)
+    missing[known] = False
+    support = np.flatnonzero(beta)
+    for k in np.flatnonzero(missing):
+        row, total = K[k], 0.0
+        for j in support:
+            total += row[j] * beta[j]
+        g[k] = total - sign[k]
+
+
+@njit(cache=True, nogil=True)
+def cut(K: Array, rows: Array, columns: Array) -> Array:
+    """Return ``K[np.ix_(rows, columns)]``, without an index matrix."""
+    out = np.empty((len(rows), len(columns)), K.dtype)
+    for a in range(len(rows)):
+        row, to = K[rows[a]], out[a]
+        for b in range(len(columns)):
+            to[b] = row[columns[b]]
     return out
+
+
+@njit(cache=True, nogil=True)
+def intercept(sign: Array, C: float, beta: Array, g: Array) -> float:
+    """Return b of f(x) = Σ_j β_j k(x, x_j) + b.
+
+    It is the mean of −g over 0 < y_i β_i < C, or the middle of the feasible interval if there are none.
+    """
+    total, free, least, most = 0.0, 0, -np.inf, np.inf
+    for k in range(len(g)):
+        upper = C if sign[k] > 0 else 0.0
+        if upper - C < beta[k] < upper:
+            total += g[k]
+            free += 1
+        elif beta[k] < upper:
+            most = min(most, g[k])
+        else:
+            least = max(least, g[k])
+    return -total / free if free else -(most + least) / 2

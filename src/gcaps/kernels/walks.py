@@ -1,4 +1,4 @@
-"""Walks of two graphs that read the same labels: power iteration on the matched node pairs of the product graph."""
+"""Common walks of labelled graphs: power iteration on the matched node pairs of the product graph."""
 
 from __future__ import annotations
 
@@ -9,50 +9,54 @@ from numba import njit
 
 from gcaps.data.arrays import Array, Floats, Ints, Ints32, pointer
 from gcaps.data.graphset import GraphSet
-from gcaps.kernels.hashing import Names, mix, neighbors_of_set, rows
+from gcaps.data.names import Names as Hashes
+from gcaps.data.names import mix, neighbors_of_set, rows
 
 
 class Unions(NamedTuple):
-    """Graphs, several at a time taken as one, with the nodes of each union sorted by label and degree.
+    """Disjoint unions of several graphs each, with the nodes of each union sorted by label and degree.
 
-    A run is the nodes of one union, label and degree. Nodes are counted within their union.
+    A run is the nodes of one union with the same label and degree. Nodes are counted within their union.
     """
 
     ptr: Ints
-    """[U+1, 3] union u has the graphs ptr[u, 0] …, the nodes ptr[u, 1] … and the runs ptr[u, 2] …"""
+    """[U+1, 3] first graph, node and run of each union: it owns the graphs ptr[u, 0] … ptr[u+1, 0]−1, and so on."""
     graph: Ints
-    """[N] a node's graph, counted within the union."""
+    """[N] graph of each node, counted within the union."""
     runs: Ints
-    """[R, 5] a run's label, first node, number of nodes, degree, and first arc. The nodes' first arcs stand side by
-    side, then their second arcs, …; labels ascend within a union."""
+    """[R, 5] label, first node, number of nodes, degree and first arc of each run. The arcs of a run are ordered by
+    their position at the node: first arcs of all nodes, then second arcs, …; labels ascend within a union."""
     kind: Ints32
-    """[E] the arc's label; zero where arcs have none."""
+    """[E] label of each arc; zero if arcs have none."""
     slot: Array
     """[E] kind · n + neighbor in a union of n nodes."""
     weight: Floats
-    """[E], or [0]: all one."""
+    """[E] edge weights, or [0] if all are one."""
 
 
-def numbered(sets: list[GraphSet], labels: bool, edge_labels: bool) -> tuple[list[tuple[Ints, Ints]], bool]:
-    """For each set the labels of nodes [N] and of arcs [E], in all sets the same number for the same label; and whether
-    every arc has the label of its reverse."""
-    names = [_names(s.node_labels if labels else None, s.num_nodes) for s in sets]
-    arcs = [_names(s.edge_labels if edge_labels else None, len(s.col)) for s in sets]
-    nodes, kinds = np.unique(np.concatenate(names)), np.unique(np.concatenate(arcs))
-    found = [(np.searchsorted(nodes, n), np.searchsorted(kinds, a)) for n, a in zip(names, arcs, strict=True)]
+def number_labels(sets: list[GraphSet], labels: bool, edge_labels: bool) -> tuple[list[tuple[Ints, Ints]], bool]:
+    """Number the labels of nodes and arcs 0, 1, …, consistently over all sets.
+
+    Returns:
+        For each set the numbers of its nodes [N] and arcs [E]; and whether every arc has the label of its reverse.
+    """
+    nodes = [_label_hashes(s.node_labels if labels else None, s.num_nodes) for s in sets]
+    arcs = [_label_hashes(s.edge_labels if edge_labels else None, len(s.col)) for s in sets]
+    of_nodes, of_arcs = np.unique(np.concatenate(nodes)), np.unique(np.concatenate(arcs))
+    found = [(np.searchsorted(of_nodes, n), np.searchsorted(of_arcs, a)) for n, a in zip(nodes, arcs, strict=True)]
     mirrored = True
     for graphs, (_, kind) in zip(sets, found, strict=True):
-        reverse = np.argsort(neighbors_of_set(graphs), kind="stable")  # arcs stand sorted by source, then target
+        reverse = np.argsort(neighbors_of_set(graphs), kind="stable")  # arcs are sorted by source, then target
         mirrored &= bool((kind[reverse] == kind).all())
     return found, mirrored
 
 
-def _names(labels: Ints | None, count: int) -> Names:
+def _label_hashes(labels: Ints | None, count: int) -> Hashes:
     return mix(np.zeros(count, dtype=np.int64)) if labels is None else rows(labels)
 
 
 def unite(graphs: GraphSet, graph_ptr: Ints, label: Ints, kind: Ints) -> Unions:
-    """Take the graphs graph_ptr[u] … graph_ptr[u+1]−1 as one, with the given labels of nodes and arcs."""
+    """Form the union of the graphs graph_ptr[u] … graph_ptr[u+1]−1 for every u, with the given labels [N] and [E]."""
     ptr = graphs.ptr[graph_ptr]
     union = np.repeat(np.arange(len(graph_ptr) - 1), np.diff(ptr))
     degree = graphs.degrees
@@ -91,31 +95,31 @@ def matched_walks(
     mirrored: bool,
     tol: float,
 ) -> Floats:
-    """[D, rows, columns] Σ_k (s_d(g) s_d(h))^k · number of label-matched walks of length k.
+    """Return Σ_k (s_d(g) s_d(h))^k · number of label-matched walks of length k, [D, rows, columns].
 
     Args:
         G, H: unions of one graph each, and of several.
-        rows: the graphs rows[0] … rows[1]−1 of G.
-        union: the columns are the graphs of this union of H.
-        root: [D, ·] of all graphs of G and of H: s, the root of the decay, for each of D decays.
-        bound: [·] likewise: spectral radii or bounds on them; s(g) s(h) times both must be below 1.
+        rows: range of graphs of G, [first, last).
+        union: union of H whose graphs are the columns.
+        root: for G and for H the roots s of D decays, [D, graphs].
+        bound: for G and for H upper bounds on the spectral radii, [graphs]; s(g) s(h) times both must be below 1.
         mirrored: whether every arc has the label of its reverse.
-        tol: relative to the sum, the rest that may be left out.
+        tol: relative size of the truncated rest of a series.
     """
     columns = slice(*H.ptr[union : union + 2, 0])
     others = root[1][:, columns]
     out: Array = np.zeros((len(others), rows[1] - rows[0], others.shape[1]))
     y = np.zeros((int(H.kind.max(initial=0)) + 1) * int(np.diff(H.ptr[union : union + 2, 1])[0]))
-    mine = np.empty((5, np.diff(G.ptr[:, 1]).max()), dtype=np.int64)
-    _matched(out, y, mine, *G, *H, *rows, union, root[0], others, bound[0], bound[1][columns], mirrored, tol)
+    scratch = np.empty((5, np.diff(G.ptr[:, 1]).max()), dtype=np.int64)
+    _power_iteration(out, y, scratch, *G, *H, *rows, union, root[0], others, bound[0], bound[1][columns], mirrored, tol)
     return out
 
 
 @njit(cache=True, nogil=True)
-def _matched(  # type: ignore[no-untyped-def]
+def _power_iteration(  # type: ignore[no-untyped-def]
     out,
     y,
-    mine,
+    scratch,
     g_ptr,
     g_graph,
     g_runs,
@@ -138,16 +142,17 @@ def _matched(  # type: ignore[no-untyped-def]
     mirrored,
     tol,
 ):
-    """x_k(v, w), v a node of g and w one of h, sums the matched walks of length k that begin there; x_0 = 1.
+    """Fill ``out`` of :func:`matched_walks`; ``y`` is zero before and after, ``scratch`` is working memory.
 
-    Where the product graph is symmetric, walks of length 2k−1 and 2k are ⟨x_{k−1}, x_k⟩ and ⟨x_k, x_k⟩: half as many
-    steps as the series has terms, and t_{j+1} ≤ r t_j for even j, r the decay times both spectral radii. Otherwise
-    terms are Σ x_k, and those behind it are at most |x_0| |x_k| (r + r² + …).
+    x_k(v, w), for a node v of g and a node w of h, is the weighted number of matched walks of length k that begin at
+    (v, w); x_0 = 1. If the product graph is symmetric, the terms of lengths 2k−1 and 2k are ⟨x_{k−1}, x_k⟩ and
+    ⟨x_k, x_k⟩: half as many steps as the series has terms, and t_{j+1} ≤ r t_j for even j, where r is the decay times
+    both spectral radii. Otherwise the terms are Σ x_k, and the rest is at most |x_0| |x_k| (r + r² + …).
     """
     n = h_ptr[union + 1, 1] - h_ptr[union, 1]
     owner = h_graph[h_ptr[union, 1] : h_ptr[union + 1, 1]]
     decays, _, count = out.shape
-    begin, width, at, low, high = mine
+    begin, width, at, low, high = scratch
     x = z = np.empty(0)
     scale, odd, even = np.empty(n), np.zeros(n), np.zeros(n)
     begun, total, rest, ratio, top = np.empty((5, count))
@@ -157,7 +162,7 @@ def _matched(  # type: ignore[no-untyped-def]
     for w in range(n):
         scale[w] = top[owner[w]]
     for g in range(first, last):
-        # node v of g meets the nodes begin[v] … of the union, runs low[v] … high[v]; their values are x[at[v]] …
+        # node v of g matches width[v] nodes of the union from begin[v], the runs low[v] … high[v]−1; x[at[v]] … their x
         m = g_ptr[g + 1, 1] - g_ptr[g, 1]
         own = root_g[:, g].max()
         nodes = 0
@@ -196,7 +201,7 @@ def _matched(  # type: ignore[no-untyped-def]
                 for v in range(g_runs[a, 1], g_runs[a, 1] + size):
                     if width[v] == 0:
                         continue
-                    # along the arcs of g into y, which is zero before and after: a place for each w and kind of arc
+                    # along the arcs of g into y, which has an entry for each node w and arc label
                     arc = g_runs[a, 4] + v - g_runs[a, 1]
                     for e in range(arc, arc + size * g_runs[a, 3], size):
                         u = np.int64(g_slot[e]) - g_kind[e] * m

@@ -1,4 +1,4 @@
-"""The Weisfeiler-Lehman subtree kernel (Shervashidze et al., 2011)."""
+"""Weisfeiler-Lehman subtree kernel (Shervashidze et al., 2011) and optimal assignment kernel (Kriege et al., 2016)."""
 
 from __future__ import annotations
 
@@ -6,54 +6,84 @@ import numpy as np
 
 from gcaps.data.arrays import Ints
 from gcaps.data.graphset import GraphSet
+from gcaps.data.names import Names as Hashes
+from gcaps.data.names import join, mix, neighbors_of_set, rows, sums
 from gcaps.errors import ConfigError, DataError
-from gcaps.kernels.base import Bag, FeatureKernel
-from gcaps.kernels.hashing import Names, join, mix, neighbors_of_set, node_names, rows, sums
+from gcaps.kernels.base import FeatureKernel, SubstructureCounts, node_hashes
 
 
 class WeisfeilerLehman(FeatureKernel):
-    """k(G, H) = Σ_{i=0..h} Σ_c n_i,c(G) n_i,c(H), n_i,c the number of nodes with color c after i refinements.
+    """Weisfeiler-Lehman subtree kernel.
+
+    k(G, H) = Σ_{i=0..h} Σ_c n_i,c(G) n_i,c(H), where n_i,c is the number of nodes with color c after i refinements.
 
     A node's next color is its color and the multiset of its neighbors' colors (with ``edge_labels``, of the pairs of
-    arc label and neighbor's color). Colors begin as node labels, as degrees where the set has none.
+    arc label and neighbor's color). The initial colors are the node labels, or the degrees if there are none.
 
     Args:
-        height: refinements h.
-        labels: begin with the node labels; off: with the degrees.
-        edge_labels: let the labels of edges take part.
+        n_iter: number of refinements h.
+        labels: start from the node labels; if False, from the degrees.
+        edge_labels: include the edge labels in the refinement.
         normalize: divide by √(k(G, G) k(H, H)).
     """
 
     def __init__(
-        self, height: int = 4, *, labels: bool = True, edge_labels: bool = False, normalize: bool = False
+        self, n_iter: int = 4, *, labels: bool = True, edge_labels: bool = False, normalize: bool = False
     ) -> None:
-        self.height, self.labels, self.edge_labels, self.normalize = height, labels, edge_labels, normalize
+        self.n_iter, self.labels, self.edge_labels, self.normalize = n_iter, labels, edge_labels, normalize
 
-    def bag(self, graphs: GraphSet) -> Bag:
-        """Colors of all refinements; a color's name carries the number of the refinement."""
-        colors = refine(graphs, self.height, labels=self.labels, edge_labels=self.edge_labels)
-        return color_bag(graphs, colors)
+    def count_substructures(self, graphs: GraphSet) -> SubstructureCounts:
+        """Count the colors of all refinements; a color's hash includes the number of the refinement."""
+        return color_counts(graphs, refine(graphs, self.n_iter, labels=self.labels, edge_labels=self.edge_labels))
 
 
-def refine(graphs: GraphSet, height: int, *, labels: bool = True, edge_labels: bool = False) -> Names:
-    """[h+1, N] the color of every node of every graph after 0..h refinements, all graphs at once."""
-    if not 0 <= height <= 100:
-        raise ConfigError(f"height must be from 0 to 100, not {height}")
+class WLOptimalAssignment(WeisfeilerLehman):
+    """Weisfeiler-Lehman optimal assignment kernel.
+
+    k(G, H) = Σ_{i=0..h} Σ_c min(n_i,c(G), n_i,c(H)): the value of the best assignment of G's nodes to H's, where a pair
+    of nodes is worth the number of colorings 0..h in which they have the same color. As the colors form a hierarchy,
+    the best assignment is the intersection of the color histograms. With min(a, b) = Σ_{t≥1} [t ≤ a][t ≤ b], φ has a
+    one for the first, second, third, … node of every color.
+
+    The parameters are those of :class:`WeisfeilerLehman`.
+    """
+
+    def count_substructures(self, graphs: GraphSet) -> SubstructureCounts:
+        """List the pairs (color, t), t = 1..number of nodes of that color."""
+        colors = super().count_substructures(graphs)
+        graph = np.repeat(np.arange(len(graphs)), np.diff(colors.ptr))
+        order = np.lexsort([colors.hashes, graph])
+        color = colors.hashes[order]
+        new = np.ones(len(order), dtype=bool)
+        new[1:] = (color[1:] != color[:-1]) | (np.diff(graph) > 0)
+        start = np.flatnonzero(new)
+        t = np.arange(len(order)) - start[np.cumsum(new) - 1]
+        return SubstructureCounts(colors.ptr, join(color, t), colors.counts)
+
+
+def refine(graphs: GraphSet, n_iter: int, *, labels: bool = True, edge_labels: bool = False) -> Hashes:
+    """Return the color of every node after 0..n_iter refinements, [n_iter+1, N]; all graphs are refined at once."""
+    if not 0 <= n_iter <= 100:
+        raise ConfigError(f"n_iter must be from 0 to 100, not {n_iter}")
     if edge_labels and graphs.edge_labels is None:
-        raise DataError(f"{graphs.name} has no edge labels; leave edge_labels off")
+        raise DataError(f"{graphs.name} has no edge labels; set edge_labels=False")
     col = neighbors_of_set(graphs)
     arc = rows(graphs.edge_labels) if edge_labels and graphs.edge_labels is not None else None
-    colors = np.empty((height + 1, graphs.num_nodes), dtype=np.uint64)
-    colors[0] = node_names(graphs, labels)
-    for i in range(height):
+    colors = np.empty((n_iter + 1, graphs.num_nodes), dtype=np.uint64)
+    colors[0] = node_hashes(graphs, labels)
+    for i in range(n_iter):
         seen = mix(colors[i])[col] if arc is None else join(arc, colors[i][col])
         colors[i + 1] = join(colors[i], sums(seen, graphs.rowptr))
     return colors
 
 
-def color_bag(graphs: GraphSet, colors: Names) -> Bag:
-    """A set's bag of colors: [h+1, N] by refinement and node, a graph's entries side by side."""
-    levels = len(colors)
-    named = np.stack([mix(color + np.uint64(i)) for i, color in enumerate(colors)], axis=1)
-    ptr: Ints = graphs.ptr * levels
-    return Bag(ptr, named.ravel(), np.ones(named.size))
+def color_counts(graphs: GraphSet, colors: Hashes) -> SubstructureCounts:
+    """Return the colors [h+1, N] of :func:`refine` grouped by graph, each counted once per node."""
+    hashes = color_hashes(colors)
+    ptr: Ints = graphs.ptr * len(colors)
+    return SubstructureCounts(ptr, hashes.ravel(), np.ones(hashes.size))
+
+
+def color_hashes(colors: Hashes) -> Hashes:
+    """Return the colors [h+1, N] as [N, h+1], with the number of the refinement mixed in."""
+    return np.stack([mix(color + np.uint64(i)) for i, color in enumerate(colors)], axis=1)

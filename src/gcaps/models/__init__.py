@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from gcaps.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gcaps.models.config import CONFIGS as CONFIGS
     from gcaps.models.dcnn import DCNN as DCNN
+    from gcaps.models.deepsets import DeepSets as DeepSets
     from gcaps.models.dgcnn import DGCNN as DGCNN
     from gcaps.models.ecc import ECC as ECC
     from gcaps.models.gcaps import GCAPS as GCAPS
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from gcaps.models.registry import NETWORKS as NETWORKS
     from gcaps.models.registry import build_network as build_network
     from gcaps.models.registry import network_class as network_class
-    from gcaps.models.set import SetNetwork as SetNetwork
 
 _HOMES = {
-    "CONFIGS": "config",
     "DCNN": "dcnn",
     "DGCNN": "dgcnn",
     "ECC": "ecc",
@@ -30,7 +28,7 @@ _HOMES = {
     "NETWORKS": "registry",
     "Network": "network",
     "PSCN": "pscn",
-    "SetNetwork": "set",
+    "DeepSets": "deepsets",
     "build_network": "registry",
     "network_class": "registry",
 }

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
-from gcaps.models.config import DCNNConfig
+from gcaps.config import DCNNConfig
 from gcaps.models.network import Network
 from gcaps.nn.dropout import Dropout
 from gcaps.nn.filters import batch_filter

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
+from gcaps.config import DGCNNConfig
 from gcaps.data.graphset import GraphSet
-from gcaps.models.config import DGCNNConfig
 from gcaps.models.network import InputLinear, Network
 from gcaps.nn.dropout import Dropout
 from gcaps.nn.filters import batch_filter
@@ -66,7 +66,7 @@ class DGCNN(Network):
         )
 
     @staticmethod
-    def measure(config: DGCNNConfig, graphs: GraphSet) -> dict[str, Any]:
+    def shape_from(config: DGCNNConfig, graphs: GraphSet) -> dict[str, Any]:
         """k, such that a share of the training graphs has more nodes."""
         return {"k": max(int(np.quantile(graphs.sizes, 1 - config.share, method="lower")), SMALLEST)}
 

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
+from gcaps.config import ECCConfig
 from gcaps.data.arrays import Floats, Ints, pointer, ranges
 from gcaps.data.graphset import GraphSet
 from gcaps.models.coarsening import Level, pyramid
-from gcaps.models.config import ECCConfig
 from gcaps.models.edge_filters import EdgeConditionedConv, EdgeFeatures
 from gcaps.models.network import Network
 from gcaps.nn.dropout import Dropout
@@ -45,7 +45,7 @@ class ECC(Network):
         in_channels: columns of the node features.
         num_classes: how many logits.
         config: widths, dropout.
-        edges: how edges are described, see :meth:`EdgeFeatures.measure`.
+        edges: how edges are described, see :meth:`EdgeFeatures.shape_from`.
     """
 
     def __init__(self, in_channels: int, num_classes: int, config: ECCConfig, *, edges: dict[str, Any]) -> None:
@@ -64,9 +64,9 @@ class ECC(Network):
         )
 
     @staticmethod
-    def measure(config: ECCConfig, graphs: GraphSet) -> dict[str, Any]:
+    def shape_from(config: ECCConfig, graphs: GraphSet) -> dict[str, Any]:
         """How edges are described."""
-        return {"edges": EdgeFeatures.measure(graphs)}
+        return {"edges": EdgeFeatures.shape_from(graphs)}
 
     @staticmethod
     def prepare(config: ECCConfig, graphs: GraphSet) -> Pyramid:

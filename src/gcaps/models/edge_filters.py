@@ -33,7 +33,7 @@ class EdgeFeatures(nn.Module):
         self.values, self.mean, self.deviation, self.weighted = values, mean, deviation, weighted
 
     @staticmethod
-    def measure(graphs: GraphSet) -> dict[str, Any]:
+    def shape_from(graphs: GraphSet) -> dict[str, Any]:
         """The arguments, from training graphs."""
         labels, attributes = graphs.edge_labels, graphs.edge_attr
         deviation = np.zeros(0) if attributes is None else attributes.std(axis=0, dtype=np.float64)

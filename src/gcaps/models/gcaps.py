@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
-from gcaps.config import DEEP, DROPOUT, SHALLOW, Config, NetworkConfig, are_few, differ_much
-from gcaps.data.graphset import GraphSet
+from gcaps.config import CapsuleConfig, Config
 from gcaps.errors import MemoryLimitError
 from gcaps.models.network import Network
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
@@ -34,10 +32,7 @@ class GCAPS(Network):
     Args:
         in_channels: columns of the node features.
         num_classes: how many logits.
-        config: the network's shape.
-        reduce: what ``auto`` in its place there stands for, ``"mean"`` or ``"sum"``.
-        layers: what ``auto`` in its place there stands for.
-        dropout: what ``auto`` in its place there stands for.
+        config: the network's shape, without any ``auto``.
 
     Raises:
         MemoryLimitError: before anything is allocated, where the parameters and their gradients and moments would not
@@ -48,17 +43,13 @@ class GCAPS(Network):
         self,
         in_channels: int,
         num_classes: int,
-        config: NetworkConfig,
-        *,
-        reduce: str = "mean",
-        layers: int = DEEP,
-        dropout: float = DROPOUT,
+        config: Config,
     ) -> None:
-        super().__init__(in_channels, reduce=reduce, layers=layers, dropout=dropout)
+        super().__init__(in_channels)
+        assert config.layers != "auto"
+        assert config.dropout != "auto"
         self.config = config
-        reduce = reduce if config.reduce == "auto" else config.reduce
-        layers = layers if config.layers == "auto" else config.layers
-        dropout = dropout if config.dropout == "auto" else config.dropout
+        reduce, layers, dropout = config.reduce, config.layers, config.dropout
         require_memory(config, layers)
         self.convs = nn.ModuleList()
         width = in_channels
@@ -97,20 +88,7 @@ class GCAPS(Network):
         )
 
     @staticmethod
-    def measure(config: NetworkConfig, graphs: GraphSet) -> dict[str, Any]:
-        """Sums where nodes have labels: how many there are of a kind then says more than their share.
-
-        One layer where sizes differ much besides: these counts then say nearly all. And no dropout on few graphs.
-        """
-        labels = graphs.node_labels is not None
-        return {
-            "reduce": "sum" if labels else "mean",
-            "layers": SHALLOW if labels and differ_much(graphs.sizes) else DEEP,
-            "dropout": 0.0 if are_few(graphs.sizes) else DROPOUT,
-        }
-
-    @staticmethod
-    def merges(config: NetworkConfig) -> bool:
+    def merges(config: CapsuleConfig) -> bool:
         """Whether the compiled layers, which count rows, compute this network."""
         return config.capsule == "moments" and config.filter not in BASES
 
@@ -143,7 +121,7 @@ SORTED_NODES = 16
 """Nodes that the max-sort readout keeps."""
 
 
-def make_readout(width: int, config: NetworkConfig, reduce: str) -> tuple[nn.Module, int]:
+def make_readout(width: int, config: Config, reduce: str) -> tuple[nn.Module, int]:
     """The configured readout of Z [n, width], and the length of its vector."""
     if config.readout == "covariance":
         covariance = MeanCovariance(width, config.rank, reduce=reduce, root=config.root, count=config.count)
@@ -153,7 +131,7 @@ def make_readout(width: int, config: NetworkConfig, reduce: str) -> tuple[nn.Mod
     return (WithCount(pool), length + 1) if config.count else (pool, length)
 
 
-def require_memory(config: NetworkConfig, layers: int) -> None:
+def require_memory(config: Config, layers: int) -> None:
     """Refuse networks whose training would not fit: parameters, gradients and Adam's two moments, in float32.
 
     The readout's vector and the fully connected layer on it are all that can grow beyond bounds. The members of an
@@ -162,8 +140,8 @@ def require_memory(config: NetworkConfig, layers: int) -> None:
     if config.readout != "covariance":
         return
     stacked = layers * config.hidden * (1 if config.capsule == "routing" else config.capsule_size)
-    members = config.members if isinstance(config, Config) and config.members != "auto" else 1
-    needed = 4 * 4 * MeanCovariance.length(stacked, config.rank, config.count) * (config.fc + 3) * members
+    assert config.ensemble_size != "auto"
+    needed = 4 * 4 * MeanCovariance.length(stacked, config.rank, config.count) * (config.fc + 3) * config.ensemble_size
     installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > 0.8 * installed:
         raise MemoryLimitError(

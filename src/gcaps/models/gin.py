@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
-from gcaps.models.config import GINConfig
+from gcaps.config import GINConfig
 from gcaps.models.network import InputLinear, Network
 from gcaps.nn.dropout import Dropout
 from gcaps.nn.filters import Filter, batch_filter

@@ -17,23 +17,23 @@ class Network(nn.Module):
 
     Args:
         in_channels: columns of the node features.
-        measured: what :meth:`measure` found on the training graphs.
+        shape_args: what :meth:`measure` found on the training graphs.
     """
 
     head: nn.Module
-    members: int = 1
+    ensemble_size: int = 1
     """How many networks predict together."""
     trained: bool = True
     """Whether its graph vectors come from weights that were learned."""
     prepared_by: tuple[str, ...] = ()
     """The settings that :meth:`prepare` depends on."""
 
-    def __init__(self, in_channels: int, **measured: Any) -> None:
+    def __init__(self, in_channels: int, **shape_args: Any) -> None:
         super().__init__()
-        self.in_channels, self.measured = in_channels, measured
+        self.in_channels, self.shape_args = in_channels, shape_args
 
     @staticmethod
-    def measure(config: Any, graphs: GraphSet) -> dict[str, Any]:
+    def shape_from(config: Any, graphs: GraphSet) -> dict[str, Any]:
         """What the network's shape takes from the training graphs: JSON values, arguments of the constructor."""
         return {}
 
@@ -44,7 +44,7 @@ class Network(nn.Module):
 
     @staticmethod
     def merges(config: Any) -> bool:
-        """Whether the network heeds :attr:`gcaps.batching.Batch.multiplicity`, so that its batches may have merged nodes."""
+        """Return whether the network takes batches with merged nodes (:attr:`gcaps.batching.Batch.multiplicity`)."""
         return False
 
     def embed(self, batch: Batch) -> Tensor:
@@ -60,7 +60,10 @@ class Network(nn.Module):
         """The sum of the graphs' cross-entropies, what training makes small, and the logits [B, C]."""
         assert batch.y is not None
         logits: Tensor = self(batch)
-        return nn.functional.cross_entropy(logits, batch.y, reduction="sum"), logits
+        if batch.sample_weight is None:
+            return nn.functional.cross_entropy(logits, batch.y, reduction="sum"), logits
+        losses = nn.functional.cross_entropy(logits, batch.y, reduction="none")
+        return (losses * batch.sample_weight).sum(), logits
 
 
 class InputLinear(nn.Module):

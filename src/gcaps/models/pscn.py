@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
+from gcaps.config import PSCNConfig
 from gcaps.data.graphset import GraphSet
-from gcaps.models.config import PSCNConfig
 from gcaps.models.fields import ReceptiveFields
 from gcaps.models.network import InputLinear, Network
 from gcaps.nn.dropout import Dropout
@@ -59,7 +59,7 @@ class PSCN(Network):
         )
 
     @staticmethod
-    def measure(config: PSCNConfig, graphs: GraphSet) -> dict[str, Any]:
+    def shape_from(config: PSCNConfig, graphs: GraphSet) -> dict[str, Any]:
         """The width w."""
         return {"width": config.width or max(round(graphs.num_nodes / len(graphs)), 1)}
 

@@ -61,7 +61,7 @@ class RandomCapsuleSVM(Network):
         return self.capsules.embed(batch)
 
     def forward(self, batch: Batch) -> Tensor:
-        """[B, C] logits: one-vs-rest sums of decision values over the temperature; −∞ for a class without training graphs."""
+        """[B, C] logits: sums of decision values over the temperature; −∞ for a class without training graphs."""
         z = ((self.embed(batch).detach() - self.mean) * self.scale).cpu().numpy()
         distances = torch.from_numpy(city_block(z, self.support.cpu().numpy())).to(self.gamma)
         values = torch.exp(-self.gamma * distances) @ self.coefficients.T + self.intercepts
@@ -71,7 +71,7 @@ class RandomCapsuleSVM(Network):
 
 
 def class_sums(values: Tensor, pairs: list[tuple[int, int]], classes: int) -> Tensor:
-    """[m, c] for each class the sum of the decision values [m, p] of its pairs, positive where they favour the class."""
+    """[m, c] for each class the sum of the decision values [m, p] of its pairs; positive values favour the class."""
     signs = values.new_zeros(len(pairs), classes)
     for p, (first, second) in enumerate(pairs):
         signs[p, first], signs[p, second] = -1, 1

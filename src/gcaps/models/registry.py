@@ -6,9 +6,9 @@ import importlib
 from typing import Any
 
 from gcaps.batching.batch import Extras
-from gcaps.batching.prepared import PreparedSet
 from gcaps.config import CapsuleConfig, Config, RandomCapsuleConfig, Section
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.models.ensemble import Ensemble
 from gcaps.models.gcaps import GCAPS
 from gcaps.models.network import Network

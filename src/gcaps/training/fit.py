@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from gcaps.batching import BatchSource
-from gcaps.batching.prepared import PreparedSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.config import Config, TrainingConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.features import NodeFeatures
@@ -142,8 +142,7 @@ class _Run:
             if self._checkpoint is not None and (state := self._checkpoint.restore(self.training)) is not None:
                 self._resume(state)
             train(self.training, self._after_epoch)
-            if self._best_state is not None:
-                self.network.load_state_dict(self._best_state)
+            self._restore_best()
             if svm is not None:
                 self.network = Ensemble([self.network, svm])
         if self._checkpoint is not None:
@@ -179,6 +178,10 @@ class _Run:
         self.best_epoch, *best = state.page["best"]
         self._best = (best[0], best[1])
         self._best_state = state.tensors or None
+
+    def _restore_best(self) -> None:
+        if self._best_state is not None:
+            self.network.load_state_dict(self._best_state)
 
     def _after_epoch(self, epoch: Epoch) -> bool:
         self.curves.loss.append(epoch.loss)

@@ -117,7 +117,7 @@ class TrainingRun:
         self.optimizer.zero_grad()
         (loss / graphs).backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
-        return loss.item() / self.network.members, int((logits.detach().argmax(1) == batch.y).sum())
+        return loss.item() / self.network.ensemble_size, int((logits.detach().argmax(1) == batch.y).sum())
 
 
 def learning_rate(config: TrainingConfig, number: int, epochs: int) -> float:

@@ -6,14 +6,14 @@ import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
-from gcaps.models.config import SetConfig
+from gcaps.config import DeepSetsConfig
 from gcaps.models.network import InputLinear, Network
 from gcaps.nn.dropout import Dropout
 from gcaps.nn.norm import BatchNorm
 from gcaps.nn.pooling import MeanPool
 
 
-class SetNetwork(Network):
+class DeepSets(Network):
     """z_G = Σ_{v ∈ G} ReLU(x_v W + b),   logits = FC(dropout(ReLU(BN(FC(BN(z_G)))))): deep sets on node features.
 
     After the structure-blind baseline of Errica, Podda, Bacciu and Micheli, "A Fair Comparison of Graph Neural Networks
@@ -27,7 +27,7 @@ class SetNetwork(Network):
         config: width, dropout.
     """
 
-    def __init__(self, in_channels: int, num_classes: int, config: SetConfig) -> None:
+    def __init__(self, in_channels: int, num_classes: int, config: DeepSetsConfig) -> None:
         super().__init__(in_channels)
         self.nodes = InputLinear(in_channels, config.hidden)
         self.pool = MeanPool(total=True)

@@ -1,29 +1,8 @@
 import numpy as np
 import pytest
-from scipy.sparse import csr_array, random_array
 from sklearn.svm import SVC
 
-from gcaps.kernels.gram import gram, squares
-from gcaps.kernels.smo import solve
-from gcaps.kernels.svm import choose, class_scores, fit_svm, inner_splits, svm_path
-
-
-def skewed(rows: int, seed: int) -> csr_array:
-    """Few frequent columns, many rare and empty ones."""
-    rng = np.random.default_rng(seed)
-    parts = [random_array((rows, 5), density=0.9, rng=rng), random_array((rows, 400), density=0.02, rng=rng)]
-    X = np.concatenate([part.toarray() for part in parts], axis=1)
-    X[0] = 0
-    return csr_array(np.rint(10 * X))
-
-
-def test_gram_of_frequent_and_rare_columns_is_the_dense_product() -> None:
-    X, Y = skewed(80, 1), skewed(50, 2)
-    np.testing.assert_array_equal(gram(X), X.toarray() @ X.toarray().T)
-    np.testing.assert_array_equal(gram(X, Y), X.toarray() @ Y.toarray().T)
-    np.testing.assert_array_equal(squares(X), (X.toarray() ** 2).sum(axis=1))
-    with pytest.raises(ValueError, match="405 and 4 columns"):
-        gram(X, Y[:, :4])
+from gcaps.kernels.svm import SVM, choose, class_scores, fit_svm, inner_splits, solve, svm_path
 
 
 def test_the_best_kernel_and_the_smallest_sufficient_c_are_chosen() -> None:
@@ -41,11 +20,11 @@ def test_scores_sum_to_one_and_agree_with_the_predictions() -> None:
         y = np.arange(60) % classes
         x = np.eye(classes)[y] + rng.standard_normal((60, classes))
         K = x @ x.T
-        machine = fit_svm(K[:40, :40], y[:40], 1.0)
-        scores = class_scores(machine, K[40:, :40], classes + 1)
+        svm = fit_svm(K[:40, :40], y[:40], 1.0)
+        scores = class_scores(svm, K[40:, :40], classes + 1)
         np.testing.assert_allclose(scores.sum(axis=1), 1)
         np.testing.assert_array_equal(scores[:, classes], 0)
-        np.testing.assert_array_equal(scores.argmax(axis=1), machine.predict(K[40:, :40]))
+        np.testing.assert_array_equal(scores.argmax(axis=1), svm.predict(K[40:, :40]))
 
 
 def test_inner_folds_shrink_to_the_smallest_class() -> None:
@@ -55,7 +34,7 @@ def test_inner_folds_shrink_to_the_smallest_class() -> None:
 
 
 def gram_of(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Gram matrices that solvers meet: easy, of low rank, with twins, constant, and nearly the identity."""
+    """Gram matrices for solvers: easy, of low rank, with equal rows, constant, and nearly the identity."""
     x = rng.standard_normal((n, 6))
     if kind == "twins":
         x[n // 2 :] = x[: n - n // 2]
@@ -68,7 +47,7 @@ def gram_of(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def violation(K: np.ndarray, sign: np.ndarray, beta: np.ndarray, C: float) -> float:
-    """How far the conditions of optimality are from being met."""
+    """Largest violation of the optimality conditions."""
     slope = sign - K @ beta
     grow = np.where(sign > 0, beta < C, beta < 0)
     shrink = np.where(sign > 0, beta > 0, beta > -C)
@@ -77,7 +56,7 @@ def violation(K: np.ndarray, sign: np.ndarray, beta: np.ndarray, C: float) -> fl
 
 @pytest.mark.parametrize("kind", ["linear", "twins", "constant", "smooth", "sharp"])
 @pytest.mark.parametrize("C", [1e-3, 1.0, 30.0])
-def test_the_solver_meets_the_conditions_of_optimality(kind: str, C: float) -> None:
+def test_the_solution_meets_the_optimality_conditions(kind: str, C: float) -> None:
     rng = np.random.default_rng(3)
     K, sign = gram_of(kind, 80, rng), np.where(rng.random(80) < 0.4, 1.0, -1.0)
     beta, g = np.zeros(80), -sign
@@ -91,11 +70,11 @@ def test_the_solver_meets_the_conditions_of_optimality(kind: str, C: float) -> N
 
 @pytest.mark.parametrize("classes", [2, 3, 5])
 @pytest.mark.parametrize("kind", ["linear", "smooth", "sharp"])
-def test_machines_equal_those_of_libsvm(classes: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_vs_one_classifiers_equal_those_of_libsvm(classes: int, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gcaps.kernels.svm.TOLERANCE", 1e-7)
     monkeypatch.setattr("gcaps.kernels.svm.MAX_STEPS", 10**7)
     rng = np.random.default_rng(4)
-    sizes = 14 + np.arange(classes)  # where two are equal, a sharp kernel leaves the intercept to rounding
+    sizes = 14 + np.arange(classes)  # with equal sizes, a sharp kernel leaves the intercept to rounding
     y = rng.permutation(np.repeat(10 * np.arange(classes), sizes))
     n = len(y)
     K = gram_of(kind, n + 30, rng)
@@ -110,12 +89,27 @@ def test_machines_equal_those_of_libsvm(classes: int, kind: str, monkeypatch: py
 
 
 def test_a_single_class_is_always_predicted() -> None:
-    machine = fit_svm(np.eye(4), np.full(4, 7), 1.0)
-    np.testing.assert_array_equal(machine.predict(np.ones((3, 4))), 7)
-    np.testing.assert_array_equal(class_scores(machine, np.ones((3, 4)), 8).argmax(axis=1), 7)
+    svm = fit_svm(np.eye(4), np.full(4, 7), 1.0)
+    np.testing.assert_array_equal(svm.predict(np.ones((3, 4))), 7)
+    np.testing.assert_array_equal(class_scores(svm, np.ones((3, 4)), 8).argmax(axis=1), 7)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_what_is_not_finite_is_refused(value: float) -> None:
     with pytest.raises(ValueError, match="finite"):
         fit_svm(np.full((4, 4), value), np.array([0, 0, 1, 1]), 1.0)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_arrays_restore_the_classifiers_and_support_vectors_suffice(classes: int) -> None:
+    rng = np.random.default_rng(5)
+    y = np.arange(60) % classes
+    x = 3 * np.eye(classes)[y] + rng.standard_normal((60, classes))
+    K = x @ x.T
+    svm = fit_svm(K[:40, :40], y[:40], 1.0)
+    arrays = {name: np.array(array) for name, array in svm.arrays().items()}
+    expected = svm.decision_function(K[40:, :40])
+    np.testing.assert_array_equal(SVM.from_arrays(arrays).decision_function(K[40:, :40]), expected)
+    assert 0 < len(svm.support) < 40
+    small = svm.restrict(svm.support)
+    np.testing.assert_allclose(small.decision_function(K[40:, svm.support]), expected, rtol=1e-12, atol=1e-12)
