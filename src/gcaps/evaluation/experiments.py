@@ -41,7 +41,7 @@ class Entry(Section):
     """A row of an experiment on some data sets, with settings of its own."""
 
     label: str | None = Field(None, description="the row's name; by default the method's")
-    method: str = Field("gcaps", description="a method of gcaps evaluate")  # type: ignore[misc]
+    name: str = Field("gcaps", alias="method", description="a method of gcaps evaluate")
     data: str | tuple[str, ...] | None = Field(None, description="data sets; by default all of the experiment")
     settings: dict[str, Any] = Field({}, description="settings of the method")
     grid: bool = Field(False, description="a list in settings holds values to choose from on inner validation")
@@ -92,15 +92,15 @@ class Experiment(Section):
     def _rows_of(self, entry: Entry) -> list[Row]:
         sources = self.data if entry.data is None else (entry.data,) if isinstance(entry.data, str) else entry.data
         if not sources:
-            raise ConfigError(f"the entry {entry.label or entry.method!r} has no data set")
-        variants = self.variants or {entry.label or entry.method: {}}
+            raise ConfigError(f"the entry {entry.label or entry.name!r} has no data set")
+        variants = self.variants or {entry.label or entry.name: {}}
         rows = []
         for label, change in variants.items():
             settings = self.settings | entry.settings | change
             fixed = settings if entry.grid else {name: [value] for name, value in settings.items()}
-            configs = configurations(entry.method, {entry.method: fixed})
+            configs = configurations(entry.name, {entry.name: fixed})
             seeds, folds, splits = entry.seeds or self.seeds, entry.folds or self.folds, entry.splits or self.splits
-            rows += [Row(label, entry.method, configs, one, seeds, folds, entry.first, splits) for one in sources]
+            rows += [Row(label, entry.name, configs, one, seeds, folds, entry.first, splits) for one in sources]
         return rows
 
 
@@ -113,9 +113,9 @@ def read_experiment(name: str) -> Experiment:
             raise ConfigError(f"there is no experiment {name!r}; there are {', '.join(places)}, or name a .toml file")
         path = places[name]
     raw = _read_toml(path)
-    for key in raw:
-        if key not in Experiment.model_fields:
-            raise ConfigError(f"{path}: an experiment has no {key}; it has {', '.join(Experiment.model_fields)}")
+    _check_keys(raw, Experiment, f"{path}: an experiment")
+    for entry in raw.get("entries", []):
+        _check_keys(entry, Entry, f"{path}: an entry")
     try:
         found = Experiment.parse(raw)
     except ConfigError as error:
@@ -123,6 +123,13 @@ def read_experiment(name: str) -> Experiment:
     if not found.data and not found.entries:
         raise ConfigError(f"{path}: names no data sets; an experiment has data = [...] or [[entries]]")
     return found
+
+
+def _check_keys(raw: Any, kind: type[Section], what: str) -> None:
+    known = [field.alias or name for name, field in kind.model_fields.items()]
+    for key in raw if isinstance(raw, dict) else {}:
+        if key not in known:
+            raise ConfigError(f"{what} has no {key}; it has {', '.join(known)}")
 
 
 def _folders() -> list[Path]:

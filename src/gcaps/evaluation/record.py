@@ -62,8 +62,13 @@ def write_record(comparison: Comparison, path: str | Path) -> None:
     page = {
         "kind": KIND,
         "format": FORMAT,
-        **{name: value for name, value in asdict(plan).items() if name not in ("format", "data")},
+        "name": plan.name,
+        "command": plan.command,
+        "created": plan.created,
+        "versions": plan.versions,
+        "limits": asdict(plan.limits),
         "data": data,
+        "entries": [asdict(entry) for entry in plan.entries],
         "results": rows,
         "arrays": sha256,
     }

@@ -7,11 +7,11 @@ import pytest
 import gcaps
 from gcaps.config import Config
 from gcaps.errors import ConfigError, GcapsError
-from gcaps.evaluation import FoldResult, Result, evaluate
+from gcaps.evaluation import FoldResult, evaluate
 from gcaps.evaluation.protocols import summarise
 from gcaps.testing import hostile_graphs
 
-SMALL = Config(epochs=3, layers=1, hidden=4, rank=4, fc=8)
+SMALL = Config(epochs=3, layers=1, hidden=4, rank=4, fc=8, ensemble_size=1, with_svm=False)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_gin_counts_only_epochs_that_every_fold_reached():
 def test_every_graph_is_predicted_once_and_honest_is_last_with_a_fixed_schedule(result, graphs):
     assert sorted(n for f in result.folds for n in f.test) == list(range(64))
     for f in result.folds:
-        assert f.labels == graphs.labels[f.test].tolist()
+        assert f.y == np.unique(graphs.y, return_inverse=True)[1][f.test].tolist()
         assert f.accuracy == pytest.approx(f.test_accuracy[-1])
         assert len(f.train_loss) == len(f.test_accuracy) == SMALL.epochs
     assert result.protocols["honest"].folds == pytest.approx(result.protocols["last"].folds)
@@ -75,17 +75,18 @@ def test_seed_changes_folds_and_training(result, graphs):
 
 
 def test_labels_of_the_test_fold_reach_nothing(graphs, tmp_path):
-    """Flip every test label: predictions, losses and the chosen epoch stay what they were."""
+    """Flip every test label: predictions, losses and the chosen epoch do not change."""
     splits = tmp_path / "s.json"
     splits.write_text(json.dumps([{"train": list(range(48)), "test": list(range(48, 64))}]))
     config = SMALL.model_copy(update={"selection": "validation"})
-    flipped = replace(graphs, labels=np.where(np.arange(64) < 48, graphs.labels, 1 - graphs.labels))
+    flipped = replace(graphs, y=np.where(np.arange(64) < 48, graphs.y, graphs.y.max() + graphs.y.min() - graphs.y))
     first, second = (evaluate(g, config=config, splits=splits, jobs=1).folds[0] for g in (graphs, flipped))
     assert first.predictions == second.predictions
     assert first.scores == second.scores
     assert first.epoch == second.epoch
     assert first.validation_accuracy == second.validation_accuracy
-    assert first.labels != second.labels
+    assert first.train_loss == second.train_loss
+    assert first.y != second.y
 
 
 def test_validation_of_a_splits_file_picks_the_epoch(graphs, tmp_path):
@@ -102,19 +103,11 @@ def test_validation_of_a_splits_file_picks_the_epoch(graphs, tmp_path):
 def test_folds_can_be_given_as_they_are(result, graphs):
     from gcaps.evaluation import stratified_folds
 
-    first = stratified_folds(graphs.targets, 4, seed=0)[:1]
+    first = stratified_folds(graphs.y, 4, seed=0)[:1]
     found = evaluate(graphs, splits=first, config=SMALL, jobs=1)
     assert len(found.folds) == 1
     assert found.folds[0].predictions == result.folds[0].predictions
     assert found.splits == "1 folds given by the caller"
-
-
-def test_a_result_survives_its_file(result, tmp_path):
-    result.save(tmp_path / "r.json")
-    assert Result.read(tmp_path / "r.json") == result
-    (tmp_path / "r.json").write_text('{"format": 1}')
-    with pytest.raises(GcapsError, match="not a gcaps result"):
-        Result.read(tmp_path / "r.json")
 
 
 def test_protocol_names_the_headline(graphs, result):
@@ -124,3 +117,37 @@ def test_protocol_names_the_headline(graphs, result):
         evaluate(graphs, protocol="luck")
     with pytest.raises(ConfigError, match="no method 'magic'"):
         evaluate(graphs, method="magic")
+    with pytest.raises(ConfigError, match="wl has no epochs: only the protocol honest"):
+        evaluate(graphs, "wl", protocol="gin")
+
+
+def test_auto_is_resolved_in_the_open(graphs):
+    found = evaluate(graphs, config={"epochs": "auto", "hidden": 2, "layers": 1, "fc": 2}, folds=2, jobs=1)
+    for fold in found.folds:
+        assert fold.resolved["epochs"] == len(fold.train_loss) == 100
+        assert "epochs = 100 (auto: 32 training graphs, fewer than 750)" in fold.resolution
+    assert found.config["epochs"] == "auto"
+
+
+def test_fgsd_with_a_forest_beats_the_majority_and_does_not_depend_on_jobs():
+    graphs = gcaps.load("families")
+    few = graphs.subset(np.arange(0, len(graphs), 2))
+    found = [evaluate(few, "fgsd", folds=3, jobs=jobs) for jobs in (1, 2)]
+    assert [f.predictions for f in found[0].folds] == [f.predictions for f in found[1].folds]
+    assert found[0].accuracy > 1.5 * np.unique(few.y, return_counts=True)[1].max() / len(few)
+    assert list(found[0].protocols) == ["honest"]
+    assert found[0].config["n_estimators"] == 500
+
+
+def test_a_failing_fold_raises(graphs):
+    diverging = {"epochs": 3, "lr": 1e30, "hidden": 4}
+    for jobs in (1, 2):
+        with pytest.raises(GcapsError, match="diverged"):
+            evaluate(graphs, "deepsets", folds=2, config=diverging, jobs=jobs)
+
+
+def test_config_goes_with_names(graphs):
+    with pytest.raises(ConfigError, match="config goes with a method's name"):
+        evaluate(graphs, gcaps.GraphCapsuleClassifier(), config={"hidden": 3})
+    with pytest.raises(ConfigError, match="evaluate takes one data set"):
+        evaluate([graphs, graphs], "deepsets")

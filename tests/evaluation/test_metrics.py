@@ -6,8 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss
 
-from gcaps.evaluation.calibration import brier_score, calibration, expected_calibration_error, reliability_curve
-from gcaps.evaluation.hardness import hardest_graphs
+from gcaps.evaluation.metrics import (
+    brier_score,
+    calibration,
+    expected_calibration_error,
+    hardest_graphs,
+    reliability_curve,
+)
 from gcaps.evaluation.result import FoldResult
 
 
@@ -19,7 +24,7 @@ def fold(test: list[int], labels: list[int], predictions: list[int], scores: lis
 
 
 def slow_error(scores: np.ndarray, labels: np.ndarray, bins: int) -> float:
-    """Guo et al. (2017), equation 3, answer by answer."""
+    """Guo et al. (2017), equation 3, prediction by prediction."""
     total = 0.0
     for b in range(bins):
         inside = [
