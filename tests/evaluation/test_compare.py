@@ -1,6 +1,5 @@
 """Comparisons: cells that are pure, skipped when done, and never lost to what happens to another."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -153,7 +152,7 @@ def test_failures_are_outcomes_of_their_cells_alone(small, tmp_path):
     assert changed == {"deepsets"}
 
 
-def test_going_over_a_budget_is_an_outcome(small, tmp_path):
+def test_exceeding_a_limit_is_an_outcome(small, tmp_path):
     found = compare(small, ["deepsets", "fgsd"], run=tmp_path / "t", folds=2, grid=FAST | ENDLESS, jobs=1, time_limit=2)
     assert [o.status for o in found.outcomes] == ["time", "time", "done", "done"]
     assert found.outcomes[0].error == "took longer than its limit of 2 s"
@@ -181,7 +180,9 @@ def test_a_process_that_dies_takes_only_its_cell(small, tmp_path):
     killer.start()
     try:
         only = stratified_folds(small.y, 2, seed=0)[:1]
-        found = compare(small, ["deepsets", "fgsd"], run=folder, splits=only, grid=FAST | ENDLESS, jobs=1, time_limit=60)
+        found = compare(
+            small, ["deepsets", "fgsd"], run=folder, splits=only, grid=FAST | ENDLESS, jobs=1, time_limit=60
+        )
     finally:
         over.set()
         killer.join()
@@ -307,6 +308,8 @@ def test_bad_requests_are_one_line(small, tmp_path):
     with pytest.raises(ConfigError, match="no method 'magic'"):
         compare(small, "deepsets,magic", run=tmp_path / "a")
     with pytest.raises(ConfigError, match="two data sets are called families"):
+        compare([small, small.subset(np.arange(30))], "deepsets", run=tmp_path / "a", folds=2)
+    with pytest.raises(ConfigError, match="two rows on families are called 'deepsets'"):
         compare([small, small], "deepsets", run=tmp_path / "a", folds=2)
     with pytest.raises(ConfigError, match="the grid of deepsets: hiden: there is no such setting"):
         compare(small, "deepsets", run=tmp_path / "a", grid={"deepsets": {"hiden": 3}})
@@ -335,11 +338,12 @@ def test_damaged_files_are_named(run, tmp_path):
 def test_what_only_watches_does_not_load_torch(small, tmp_path):
     code = (
         "import sys, gcaps\n"
-        f"gcaps.compare({str(tmp_path / 'g.gset')!r}, 'fgsd', folds=2, jobs=2, grid={{'fgsd': {{'n_estimators': 5}}}})\n"
+        "gcaps.compare(sys.argv[1], {'few': ('fgsd', {'n_estimators': 5})}, folds=2, jobs=2)\n"
         "print('torch' in sys.modules)"
     )
     small.save(tmp_path / "g.gset")
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    call = [sys.executable, "-c", code, str(tmp_path / "g.gset")]
+    found = subprocess.run(call, capture_output=True, text=True, check=True)
     assert found.stdout == "False\n"
 
 

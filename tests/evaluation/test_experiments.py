@@ -1,34 +1,33 @@
-"""Budgets, experiments, progress and verification."""
+"""Limits, experiments and progress."""
 
 import io
-import json
-from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
-from gcaps.errors import ConfigError, GcapsError
-from gcaps.evaluation import METHODS, Outcome, compare, evaluate, stratified_folds
-from gcaps.evaluation.budget import Budget
-from gcaps.evaluation.cells import Cell
-from gcaps.evaluation.experiments import read_experiment
+import gcaps
+from gcaps.config import CONFIGS
+from gcaps.errors import ConfigError
+from gcaps.evaluation import Cell, FoldResult, Limits, Outcome, compare
+from gcaps.evaluation.experiments import Experiment, read_experiment
 from gcaps.evaluation.progress import Tally, comparison_progress
-from gcaps.evaluation.verify import verify
 
-CONFIG = {"epochs": 2, "hidden": 4}
+WRITTEN = sorted((Path(__file__).parents[2] / "experiments").glob("*.toml"))
 
 
-def test_budgets_as_people_write_them():
-    assert Budget.of("30m", "4G") == Budget(1800, 4096)
-    assert Budget.of("1.5h", "512MiB") == Budget(5400, 512)
-    assert Budget.of(90, 2**20) == Budget(90, 1)
-    assert Budget.of("45s", "800mb") == Budget(45, 800)
-    assert Budget.of("10min", None) == Budget(600, None)
+def test_limits_as_people_write_them():
+    assert Limits.of("30m", "4G") == Limits(1800, 4096)
+    assert Limits.of("1.5h", "512MiB") == Limits(5400, 512)
+    assert Limits.of(90, 2**20) == Limits(90, 1)
+    assert Limits.of("45s", "800mb") == Limits(45, 800)
+    assert Limits.of("10min", None) == Limits(600, None)
     for text in ("soon", "-3m", "0", "3 fortnights"):
         with pytest.raises(ConfigError, match="is not a time"):
-            Budget.of(text, None)
+            Limits.of(text, None)
     with pytest.raises(ConfigError, match="'4Q' is not a memory"):
-        Budget.of(None, "4Q")
+        Limits.of(None, "4Q")
 
 
 def test_the_papers_experiment_names_its_data_and_all_methods():
@@ -36,7 +35,7 @@ def test_the_papers_experiment_names_its_data_and_all_methods():
     assert len(paper.data) == 11
     assert paper.methods == "all"
     assert paper.folds == 10
-    assert Budget.of(paper.time_limit, paper.memory_limit).seconds == 86400
+    assert Limits.of(paper.time_limit, paper.memory_limit).seconds == 86400
 
 
 def test_experiments_that_are_not_are_one_line(tmp_path):
@@ -46,24 +45,112 @@ def test_experiments_that_are_not_are_one_line(tmp_path):
     with pytest.raises(ConfigError, match="an experiment has no epochs"):
         read_experiment(str(tmp_path / "e.toml"))
     (tmp_path / "e.toml").write_text("folds = 3\n")
-    with pytest.raises(ConfigError, match="data: Field required"):
+    with pytest.raises(ConfigError, match="names no data sets"):
         read_experiment(str(tmp_path / "e.toml"))
+    (tmp_path / "e.toml").write_text('[[entries]]\ndata = "MUTAG"\nepochs = 3\n')
+    with pytest.raises(ConfigError, match="an entry has no epochs; it has label, method, data, settings"):
+        read_experiment(str(tmp_path / "e.toml"))
+    (tmp_path / "e.toml").write_text('[[entries]]\ndata = "MUTAG"\nsettings = {hiden = 3}\n')
+    with pytest.raises(ConfigError, match="hiden: there is no such setting"):
+        read_experiment(str(tmp_path / "e.toml")).rows()
 
 
-def outcome(method, status="done", seconds=1.0, fold=0):
-    result = evaluate_result if status == "done" else None
+@pytest.mark.parametrize("file", WRITTEN, ids=lambda file: file.stem)
+def test_experiments_that_are_written_down_are_valid(file):
+    found = read_experiment(file.stem)
+    assert found.description
+    rows = found.rows()
+    assert rows
+    assert len({(row.source, row.label) for row in rows}) == len(rows)
+    for row in rows:
+        for config in row.configs:
+            assert CONFIGS[row.method].parse(config).to_dict() == config
+
+
+def test_entries_have_settings_data_and_folds_of_their_own():
+    experiment = Experiment.parse(
+        {
+            "data": ("A", "B"),
+            "methods": ("wl",),
+            "seeds": (0, 1),
+            "settings": {"hidden": 8},
+            "entries": (
+                {"label": "wide", "settings": {"hidden": 64}, "data": "A", "seeds": (5,), "first": 3},
+                {"label": "tuned", "method": "gin", "settings": {"hidden": [4, 8], "lr": 0.1}, "grid": True},
+                {"label": "listed", "settings": {"features": ["degree", "fgsd"]}, "folds": 5, "data": ("C", "D")},
+            ),
+        }
+    )
+    rows = {(row.source, row.label): row for row in experiment.rows()}
+    assert list(rows) == [("A", "wl"), ("B", "wl"), ("A", "wide"), ("A", "tuned"), ("B", "tuned"), ("C", "listed"),
+                          ("D", "listed")]  # fmt: skip
+    wide, listed = rows["A", "wide"], rows["C", "listed"]
+    assert (wide.method, wide.configs[0]["hidden"], wide.seeds, wide.first) == ("gcaps", 64, (5,), 3)
+    assert [config["hidden"] for config in rows["B", "tuned"].configs] == [4, 8]
+    assert (listed.configs[0]["features"], listed.configs[0]["hidden"], listed.folds) == (["degree", "fgsd"], 8, 5)
+    assert {row.source for row in experiment.on(["A"]).rows()} == {"A"}
+    with pytest.raises(ConfigError, match="no entry on E"):
+        experiment.model_copy(update={"entries": experiment.entries[2:]}).on(["E"])
+
+
+def test_variants_change_every_entry():
+    experiment = Experiment.parse(
+        {
+            "entries": ({"data": "A", "settings": {"epochs": 5}}, {"data": "B", "settings": {"epochs": 7}}),
+            "variants": {"plain": {}, "mean": {"readout": "mean"}},
+        }
+    )
+    found = [(row.source, row.label, row.configs[0]["epochs"], row.configs[0]["readout"]) for row in experiment.rows()]
+    assert found == [("A", "plain", 5, "covariance"), ("A", "mean", 5, "mean"), ("B", "plain", 7, "covariance"),
+                     ("B", "mean", 7, "mean")]  # fmt: skip
+
+
+def test_an_experiment_is_run_as_written(tmp_path):
+    (tmp_path / "e.toml").write_text(
+        'data = ["families"]\nmethods = ["fgsd"]\nfolds = 3\n[grid.fgsd]\nn_estimators = 5\n'
+        '[[entries]]\nlabel = "few"\nmethod = "fgsd"\nsettings = {n_estimators = 2}\nfirst = 1\n'
+    )
+    found = compare(experiment=str(tmp_path / "e.toml"), jobs=1)
+    assert [(o.label, o.fold, o.config["n_estimators"]) for o in found.outcomes] == [
+        ("fgsd", 0, 5), ("fgsd", 1, 5), ("fgsd", 2, 5), ("few", 0, 2)
+    ]  # fmt: skip
+    assert found.result("families", "few").splits == "the first 1 of 3 stratified folds, seed 0"
+    assert found.missing() == []
+
+
+def test_rows_on_one_set_have_the_same_folds():
+    entries = ({"label": "a", "data": "families"}, {"label": "b", "data": "families", "folds": 3})
+    with pytest.raises(ConfigError, match="the rows on families have different folds"):
+        compare(experiment=Experiment.parse({"entries": entries}))
+    entries = ({"label": "a", "data": "families", "first": 11},)
+    with pytest.raises(ConfigError, match="first = 11, but there are 10 folds"):
+        compare(experiment=Experiment.parse({"entries": entries}))
+
+
+def test_splits_are_found_below_the_data_folders(tmp_path, monkeypatch):
+    graphs = gcaps.load("families")
+    from gcaps.evaluation.plan import find_splits
+    from gcaps.evaluation.splits import stratified_folds, write_splits
+    from gcaps.files import write_json
+
+    write_json(tmp_path / "splits" / "families.json", write_splits(stratified_folds(graphs.y, 4, 1)[:2]))
+    monkeypatch.setenv("GCAPS_DATA", str(tmp_path))
+    assert find_splits("splits") == tmp_path / "splits"
+    found = compare(graphs, {"few": ("fgsd", {"n_estimators": 2})}, splits="splits", jobs=1)
+    assert len(found.outcomes) == 2
+    assert np.array_equal(found.outcomes[0].result.test, stratified_folds(graphs.y, 4, 1)[0].test)
+
+
+def outcome(label, status="done", seconds=1.0, fold=0):
+    result = (
+        FoldResult(0, [0, 1], [0, 1], [0, 0], [[1.0, 0.0]] * 2, 1, [], [], [], [], 0.5) if status == "done" else None
+    )
     error = None if status == "done" else "no luck"
-    return Outcome("D", method, 0, fold, "f", status, {}, result, error, seconds, 1.0, [], None, {}, "now")
+    return Outcome("D", label, "gcaps", 0, fold, "f", status, {}, result, error, seconds, 1.0, [], None, {}, "now")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _result(small):
-    global evaluate_result
-    evaluate_result = evaluate(small, "set", folds=2, config=CONFIG, jobs=1).folds[0]
-
-
-def cells(*methods):
-    return [Cell("D", method, (), 0, 0, "f") for method in methods]
+def cells(*labels):
+    return [Cell("D", label, "gcaps", (), 0, 0, "f") for label in labels]
 
 
 def test_time_left_is_reckoned_by_data_and_method():
@@ -99,82 +186,3 @@ def test_progress_is_a_bar_on_a_terminal():
     shown = console.file.getvalue()
     assert "D a seed 0 fold 0: failed: no luck" in shown
     assert "2/2" in shown
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory):
-    path = tmp_path_factory.mktemp("results") / "families.json"
-    result = evaluate("families", "set", folds=3, config=CONFIG, jobs=1)
-    result.save(path)
-    return path, result
-
-
-def verdicts(path, **options):
-    return [(v.verdict, v.detail) for v in verify(path, **options)]
-
-
-def test_a_recorded_result_is_verified_by_running_a_fold(recorded):
-    path, result = recorded
-    assert verdicts(path) == verdicts(path.parent)
-    assert verdicts(path)[0][0] == "same"
-    assert verdicts(path, fold=2) == [("same", f"fold 2: {len(result.folds[2].test)} predictions")]
-    with pytest.raises(ConfigError, match="has no fold 7"):
-        verdicts(path, fold=7)
-    with pytest.raises(GcapsError, match="does not exist"):
-        verdicts(path.parent / "none.json")
-
-
-def test_what_differs_is_counted(recorded, tmp_path):
-    _, result = recorded
-    wrong = replace(result.folds[1], predictions=[3 - p for p in result.folds[1].predictions[:2]] +
-                    result.folds[1].predictions[2:])  # fmt: skip
-    replace(result, folds=[result.folds[0], wrong]).save(tmp_path / "r.json")
-    found = verdicts(tmp_path / "r.json", fold=1)
-    assert found == [("different", f"fold 1: 2 of {len(wrong.test)} predictions differ, scores by up to 0")]
-    scores = [[a + 0.01, *rest] for a, *rest in result.folds[0].scores]
-    replace(result, folds=[replace(result.folds[0], scores=scores)]).save(tmp_path / "r.json")
-    assert verdicts(tmp_path / "r.json")[0][0] == "different"
-
-
-def test_what_cannot_be_compared_says_why(recorded, tmp_path):
-    _, result = recorded
-    cases = {
-        "the data are not at hand": {"data": result.data | {"name": "NOT-A-SET"}},
-        "its fingerprint differs": {"data": result.data | {"fingerprint": "0"}},
-        "its folds are not at hand": {"splits": "3 folds given by the caller"},
-        "its folds are others here": {"splits": "3 stratified folds, seed 5"},
-    }
-    for reason, change in cases.items():
-        replace(result, **change).save(tmp_path / "r.json")
-        ((verdict, detail),) = verdicts(tmp_path / "r.json")
-        assert verdict == "not comparable"
-        assert reason in detail
-
-
-def test_the_first_of_more_folds_are_found_again(recorded, tmp_path):
-    _, result = recorded
-    few = replace(result, folds=result.folds[:1], splits="the first 1 of 3 stratified folds, seed 0")
-    few.save(tmp_path / "r.json")
-    assert verdicts(tmp_path / "r.json")[0][0] == "same"
-
-
-def test_folds_of_a_file_are_found_again(tmp_path, small):
-    import gcaps
-
-    graphs = gcaps.load("families")
-    parts = stratified_folds(graphs.targets, 3, seed=1)[:1]
-    sides = [{"train": fold.train.tolist(), "test": fold.test.tolist()} for fold in parts]
-    (tmp_path / "s.json").write_text(json.dumps(sides))
-    evaluate(graphs, "set", splits=tmp_path / "s.json", config=CONFIG, jobs=1).save(tmp_path / "r.json")
-    assert verdicts(tmp_path / "r.json")[0][0] == "same"
-
-
-def test_a_comparison_is_verified_method_by_method(small, tmp_path):
-    grid = {"set": CONFIG | {"hidden": [2, 4]}, "fgsd": {"trees": 5}}
-    found = compare(small, "set,fgsd", run=tmp_path / "run", folds=2, grid=grid, jobs=1)
-    assert [verdict for verdict, _ in verdicts(tmp_path / "run")] == ["same", "same"]
-    first = found.outcomes[0]
-    path = next((tmp_path / "run").glob("cells/families/set/seed0-fold0*"))
-    replace(first, config=first.config | {"epochs": 9}).save(path)
-    assert verdicts(tmp_path / "run", fold=0)[0] == ("different", "another configuration was chosen")
-    assert set(METHODS) > {"set", "fgsd"}

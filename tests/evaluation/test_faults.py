@@ -1,4 +1,4 @@
-"""The promises about killed runs and lost workers; two of them by the short forms of the trials in benchmarks."""
+"""Killed runs and lost workers; two of the tests are the short forms of the trials in benchmarks/compare.py."""
 
 import json
 import signal
@@ -39,8 +39,8 @@ def start(*arguments):
 
 def endless(folder, *options):
     """A comparison that has begun and never ends."""
-    (folder / "grid.toml").write_text("[set]\nepochs = 10000000\n")
-    process = start("gcaps", "compare", "families", "--methods", "set", "--folds", 2, "-o", folder / "run",
+    (folder / "grid.toml").write_text("[deepsets]\nepochs = 10000000\n")
+    process = start("gcaps", "compare", "families", "--methods", "deepsets", "--folds", 2, "-o", folder / "run",
                     "--grid", folder / "grid.toml", *options)  # fmt: skip
     assert "cells to run" in process.stderr.readline()
     return process
@@ -94,7 +94,7 @@ def test_a_scheduler_that_goes_is_one_line(tmp_path):
         staff[0].kill()
         said = process.communicate(timeout=120)[1]
         assert process.returncode == 1
-        assert "the scheduler is gone; the same command goes on" in said.splitlines()[-1]
+        assert "the scheduler is gone; the same command continues" in said.splitlines()[-1]
     finally:
         for one in staff:
             one.kill()

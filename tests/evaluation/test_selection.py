@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gcaps.config import CONFIGS
-from gcaps.errors import ConfigError
 from gcaps.data.prepared import PreparedSet
+from gcaps.errors import ConfigError
 from gcaps.evaluation import Comparison, compare, evaluate, stratified_folds
 from gcaps.evaluation.experiments import DEFAULT_GRID, configurations, read_grid
 from gcaps.evaluation.worker import Worker, inner_fold, plane

@@ -17,10 +17,10 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import astuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gcaps.evaluation.plan import PlannedData
-from gcaps.evaluation.worker import Event, Session, failure
+if TYPE_CHECKING:
+    from gcaps.evaluation.worker import Event, Session
 
 EPOCH_INTERVAL = 0.2
 """Seconds between two messages about epochs."""
@@ -31,6 +31,7 @@ def main(lifeline: str) -> None:
     die_with(int(lifeline))
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints must not be taken for an event
+    from gcaps.evaluation.worker import Session  # takes seconds, in which the parent may die
 
     def tell(event: Event) -> None:
         answers.write(json.dumps(event) + "\n")
@@ -60,6 +61,9 @@ def die_with(lifeline: int) -> None:
 
 def answer(request: dict[str, Any], tell: Callable[[Event], None], session: Session) -> None:
     """Do the work of a request."""
+    from gcaps.evaluation.plan import PlannedData
+    from gcaps.evaluation.worker import failure
+
     try:
         pickled = request["estimator"]
         estimator = None if pickled is None else pickle.loads(base64.b64decode(pickled))

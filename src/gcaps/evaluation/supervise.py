@@ -62,7 +62,7 @@ class Task:
         """The task with its estimator pickled; classes of the main module are pickled by value."""
         if self.estimator is None:
             return self
-        from joblib.externals import cloudpickle
+        import cloudpickle
 
         pickled = base64.b64encode(cloudpickle.dumps(self.estimator)).decode("ascii")
         return replace(self, estimator=None, pickled=pickled)
@@ -167,7 +167,9 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             pass_fds=(ours,),
-            env=os.environ | {f"{name}_NUM_THREADS": "1" for name in SINGLE_THREADED},
+            env=os.environ
+            | {f"{name}_NUM_THREADS": "1" for name in SINGLE_THREADED}
+            | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},  # an estimator's module may be beside the script
             start_new_session=True,  # an interrupt at the keyboard is for the parent
         )
         os.close(ours)
