@@ -24,7 +24,7 @@ from rich.table import Table
 
 READ = {
     "gcaps": """
-import time, resource, sys, gcaps, gcaps.data.tu
+import time, resource, sys, gcaps, gcaps.data.io.tu
 began = time.perf_counter()
 graphs = gcaps.load(sys.argv[1])
 seconds = time.perf_counter() - began

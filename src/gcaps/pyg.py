@@ -15,11 +15,10 @@ from torch_geometric.nn.aggr import Aggregation
 from torch_geometric.transforms import BaseTransform
 
 from gcaps.data.graphset import GraphSet
-from gcaps.data.pyg import from_pyg, to_pyg
+from gcaps.data.io.pyg import from_pyg, to_pyg
 from gcaps.errors import GcapsError
 from gcaps.features.fgsd import FGSD
 from gcaps.nn.readout import MeanCovariance, num_segments
-from gcaps.nn.tracing import tracing
 
 __all__ = ["AddFGSD", "MeanCovarianceAggregation", "from_pyg", "to_pyg"]
 
@@ -77,7 +76,7 @@ class MeanCovarianceAggregation(Aggregation):  # type: ignore[misc]  # torch_geo
         **options: Any,
     ) -> Tensor:
         """See :meth:`forward`."""
-        if tracing() and index is not None and ptr is None and dim_size is None:
+        if torch.compiler.is_compiling() and index is not None and ptr is None and dim_size is None:
             dim_size = num_segments(index)  # PyG would read it as a plain integer, which cannot be exported
         out: Tensor = super().__call__(x, index, ptr, dim_size, dim, **options)
         return out
@@ -93,7 +92,7 @@ class MeanCovarianceAggregation(Aggregation):  # type: ignore[misc]  # torch_geo
     ) -> Tensor:
         """[μ, triu C] of each set."""
         self.assert_two_dimensional_input(x, dim)
-        if not tracing() and ptr is None and index is not None and bool((index[1:] < index[:-1]).any()):
+        if not torch.compiler.is_compiling() and ptr is None and index is not None and bool((index[1:] < index[:-1]).any()):
             index, order = torch.sort(index, stable=True)
             x = x[order]
         out: Tensor = self.readout(x, index, ptr, dim_size)

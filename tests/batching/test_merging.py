@@ -10,8 +10,8 @@ import torch
 from gcaps.batching import BatchSource, merging
 from gcaps.batching.merging import merged_nodes
 from gcaps.config import Config, FeatureConfig
-from gcaps.data.names import neighbors_of_set
-from gcaps.data.networkx import from_networkx
+from gcaps.data.hashing import neighbors_of_set
+from gcaps.data.io.networkx import from_networkx
 from gcaps.data.prepared import PreparedSet
 from gcaps.features import NodeFeatures
 from gcaps.models import GCAPS

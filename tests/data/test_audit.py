@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from gcaps.data import facts, from_networkx, load
-from gcaps.data.fingerprints import stored_hashes, wl_hashes
+from gcaps.data.hashing import stored_hashes, wl_hashes
 from gcaps.testing import hostile_graphs, permute_nodes
 
 
@@ -53,7 +53,7 @@ def test_wl_hash_does_not_depend_on_node_order_and_the_stored_hash_does(weighted
 def test_hashes_do_not_depend_on_stride_or_company(monkeypatch):
     graphs = hostile_graphs(48, seed=6, weighted=True)
     expected = wl_hashes(graphs), stored_hashes(graphs)
-    monkeypatch.setattr("gcaps.data.fingerprints.STRIDE", 7)
+    monkeypatch.setattr("gcaps.data.hashing.STRIDE", 7)
     assert np.array_equal(wl_hashes(graphs), expected[0])
     assert np.array_equal(stored_hashes(graphs.subset([40, 3])), expected[1][[40, 3]])
 

@@ -97,7 +97,7 @@ def test_a_folder_that_only_shares_the_name_is_no_data(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("NCI1", "NCI1 is not here yet; fetch it: gcaps data get NCI1"),
+        ("NCI1", "NCI1 has not been downloaded yet; fetch it: gcaps data get NCI1"),
         ("PTC", "the TU collection has PTC_MR"),
         ("mutag", "did you mean MUTAG"),
         ("PROTIENS", "did you mean PROTEINS"),

@@ -199,7 +199,7 @@ def test_targets_of_different_kinds_are_refused_in_one_line(values, message):
     ("y", "message"),
     [
         (np.array([1, 1]), "all graphs have the label 1"),
-        (np.array([0.5, 1]), "holds real numbers, not classes"),
+        (np.array([0.5, 1]), "contains real numbers, not classes"),
         (np.zeros((2, 2)), r"has shape \(2, 2\)"),
         (np.array([]), "no label"),
     ],
@@ -349,7 +349,7 @@ def test_chunks_are_the_set_in_pieces_within_the_budget(hostile, nodes):
 
 @pytest.mark.parametrize("stride", [1, 50, 1 << 19])
 def test_fingerprint_of_chosen_graphs_is_that_of_their_subset(hostile, graphs, monkeypatch, stride):
-    monkeypatch.setattr("gcaps.data.digest.STRIDE", stride)
+    monkeypatch.setattr("gcaps.data.storage.STRIDE", stride)
     rng = np.random.default_rng(0)
     for some in (hostile, graphs):
         for chosen in (np.arange(len(some)), rng.permutation(len(some))[:3], [0], [], np.arange(2, len(some))):

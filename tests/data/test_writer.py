@@ -112,7 +112,7 @@ def test_weights_that_come_late_are_one_in_all_graphs_before(tmp_path):
 
 
 def test_a_wider_type_widens_what_stands_there(tmp_path, monkeypatch):
-    monkeypatch.setattr("gcaps.data.growing.STRIDE", 3)
+    monkeypatch.setattr("gcaps.data.writer.STRIDE", 3)
     narrow = from_graphs([graph(7, x=np.arange(7, dtype=np.float32)[:, None])])
     wide = from_graphs([graph(2, x=np.full((2, 1), 0.1))])
     opened = write_graphs([narrow, wide, narrow], tmp_path / "set.gset")
@@ -175,7 +175,7 @@ def test_graphs_that_do_not_go_together_are_named_and_leave_nothing(tmp_path, mo
 def test_weights_contradict_each_other_in_a_graph_of_the_stream(tmp_path, monkeypatch):
     monkeypatch.setattr("gcaps.data.writer.BUFFER", 1)
     uneven = graph(edge_index=np.array([[0, 1], [1, 0]]), edge_weight=np.array([1.0, 2.0]))
-    with pytest.raises(DataError, match=r"nodes 0 and 1 of graph 2 \(counted from 0\)"):
+    with pytest.raises(DataError, match=r"nodes 0 and 1 of graph 2 \(numbered from 0\)"):
         write_graphs([graph(), graph(), uneven], tmp_path / "set.gset")
 
 
@@ -195,7 +195,7 @@ def test_an_error_that_the_caller_swallows_still_writes_nothing(tmp_path):
             with pytest.raises(DataError):
                 writer.extend(from_graphs([graph()]))
 
-    with pytest.raises(GcapsError, match="left graphs out; nothing was written"):
+    with pytest.raises(GcapsError, match="graphs are missing because of an earlier error; nothing was written"):
         swallowing()
     assert list(tmp_path.iterdir()) == []
 
@@ -223,7 +223,7 @@ def test_full_disk_is_one_line_and_leaves_nothing(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gcaps.data.growing.GrowingArray.append", full)
+    monkeypatch.setattr("gcaps.data.writer.GrowingArray.append", full)
     with pytest.raises(GcapsError, match=r"set.gset: cannot be written \(No space left"):
         write_graphs([full_set()], tmp_path / "set.gset")
     assert list(tmp_path.iterdir()) == []

@@ -9,7 +9,7 @@ import pytest
 
 from gcaps.cli.app import main
 from gcaps.data.download import download
-from gcaps.data.tu import read_tu
+from gcaps.data.io.tu import read_tu
 from gcaps.errors import DownloadError
 from tests.tu_files import write_folder, zipped
 
@@ -148,22 +148,22 @@ def chunked_and_broken_off(request):
     request.close_connection = True
 
 
-IMPATIENT = {"timeout": 0.3, "slowest": 1000.0}
+IMPATIENT = {"timeout": 0.3, "min_speed": 1000.0}
 FAULTS = {
-    "breaks off": (lambda body: sends(body[:-40], len(body)), {}, "broke off after"),
+    "breaks off": (lambda body: sends(body[:-40], len(body)), {}, "ended after"),
     "breaks off in a chunk": (lambda _: chunked_and_broken_off, {}, "cannot be fetched"),
-    "cut without a length": (lambda body: sends(body[:-40], None), {}, "is not a whole zip archive"),
-    "empty": (lambda _: sends(b""), {}, "is not a whole zip archive"),
-    "garbage": (lambda _: sends(b"<html>Sorry, maintenance</html>"), {}, "is not a whole zip archive"),
+    "cut without a length": (lambda body: sends(body[:-40], None), {}, "is not a complete zip archive"),
+    "empty": (lambda _: sends(b""), {}, "is not a complete zip archive"),
+    "garbage": (lambda _: sends(b"<html>Sorry, maintenance</html>"), {}, "is not a complete zip archive"),
     "another data set": (lambda _: sends(_other_zip()), {}, "is a zip without DS_A.txt"),
     "flipped bit": (lambda body: sends(_flipped(body)), {}, "the archive is damaged"),
     "announces too much": (lambda body: sends(body), {"limit": 100}, "more than the limit of 100"),
     "sends too much": (lambda _: never_ends, {"limit": 1 << 18}, "sends more than the limit of 262,144 bytes"),
     "more than the disk": (lambda _: sends(b"", 1 << 60), {"limit": 1 << 61}, "make room"),
-    "drips": (lambda _: drips, IMPATIENT, "bytes in 0.3 seconds, given up"),
-    "drips headers": (lambda _: drips_headers, IMPATIENT, "bytes in 0.3 seconds, given up"),
+    "drips": (lambda _: drips, IMPATIENT, "bytes in 0.3 seconds, stopped"),
+    "drips headers": (lambda _: drips_headers, IMPATIENT, "bytes in 0.3 seconds, stopped"),
     "stalls": (lambda _: stalls, IMPATIENT, "try again"),
-    "never ends": (lambda _: drips, {"timeout": 0.2, "slowest": 0.0, "deadline": 0.5}, "not done after 0.5 seconds"),
+    "never ends": (lambda _: drips, {"timeout": 0.2, "min_speed": 0.0, "deadline": 0.5}, "finished after 0.5 seconds"),
     "not found": (lambda _: lambda r: r.send_error(404), {}, "there is no DS (404)"),
     "server error": (lambda _: lambda r: r.send_error(503), {}, "answers 503"),
     "redirect to a file": (lambda _: lambda r: r.head(0, 302, Location="file:///etc/passwd"), {}, "passwd, refused"),
@@ -222,7 +222,7 @@ def test_other_schemes_are_refused(folder, url):
 def test_file_of_the_users_own_is_not_replaced(server, folder, body):
     folder.mkdir()
     (folder / "DS.zip").write_bytes(b"mine")
-    with pytest.raises(DownloadError, match="was not fetched by gcaps; --force replaces it"):
+    with pytest.raises(DownloadError, match="was not downloaded by gcaps; --force replaces it"):
         download("DS", folder)
     assert server.requests == 0
 
@@ -233,7 +233,7 @@ def test_change_on_the_server_is_not_taken_silently(server, folder, body, tmp_pa
     (folder / "DS.zip").unlink()
     changed = zipped(write_folder(tmp_path / "v2" / "DS", graph_labels="1\n2\n"), tmp_path / "DS.zip").read_bytes()
     server.behave = sends(changed)
-    with pytest.raises(DownloadError, match=r"has changed since .*--force takes the new file"):
+    with pytest.raises(DownloadError, match=r"has changed since .*--force accepts the new file"):
         download("DS", folder)
     assert [p.name for p in folder.iterdir()] == ["DS.zip.json"]
     assert download("DS", folder, force=True).read_bytes() == changed
@@ -270,15 +270,26 @@ def test_the_papers_ptc_is_not_to_be_had(server, monkeypatch, capsys):
     assert server.requests == 0
 
 
-def test_guard_gives_up_even_if_the_reader_never_returns():
+def test_watchdog_stops_even_if_the_reader_never_returns():
     import socket
 
-    from gcaps.data.connection import Guard
+    from gcaps.data.download import _Watchdog
 
     near, far = socket.socketpair()
-    with near, far, Guard(timeout=0.1, slowest=1.0, deadline=10.0) as guard:
-        guard.watch_over(near)
+    with near, far, _Watchdog(timeout=0.1, min_speed=1.0, deadline=10.0) as watchdog:
+        watchdog.watch(near)
         assert near.recv(1) == b"", "hung up, not waited for"
-        while guard.verdict is None:
+        while watchdog.problem is None:
             time.sleep(0.01)
-    assert "given up" in guard.verdict
+    assert "stopped" in watchdog.problem
+
+
+@pytest.mark.parametrize("goal", ["http://example.org/DS.zip", "ftp://example.org/DS.zip", "file:///etc/passwd"])
+def test_https_is_never_redirected_to_anything_less_safe(goal):
+    import io
+    from urllib.request import Request
+
+    from gcaps.data.download import _Redirects
+
+    with pytest.raises(DownloadError, match="refused; check GCAPS_TU_URL"):
+        _Redirects().http_error_302(Request("https://a.org/DS.zip"), io.BytesIO(), 302, "", {"location": goal})

@@ -6,8 +6,8 @@ from contextlib import suppress
 import pytest
 
 from gcaps.cli.app import main
-from gcaps.data.tu import read_tu
-from gcaps.data.tu_stream import convert_tu
+from gcaps.data.io.tu import read_tu
+from gcaps.data.io.tu_stream import convert_tu
 from gcaps.errors import DataError
 from tests.data.folders import contents
 from tests.faults.test_tu_faults import FAULTS
@@ -34,8 +34,8 @@ def test_converting_says_what_reading_says(tmp_path, monkeypatch, what, pieces):
     labelled = what in FAULTS or "graph_labels" not in ALL[what]
     with pytest.raises(DataError) as in_memory:
         read_tu(folder, labelled=labelled)
-    monkeypatch.setattr("gcaps.data.tu_stream.BLOCK", pieces[0])
-    monkeypatch.setattr("gcaps.data.text._STRIDE", pieces[1])
+    monkeypatch.setattr("gcaps.data.io.tu_stream.BLOCK", pieces[0])
+    monkeypatch.setattr("gcaps.data.io.tu.STRIDE", pieces[1])
     with pytest.raises(DataError) as streamed:
         convert_tu(folder, tmp_path / "out" / "DS.gset", labelled=labelled)
     assert str(streamed.value) == str(in_memory.value)

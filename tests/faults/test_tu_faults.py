@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from gcaps.cli.app import main
-from gcaps.data.tu import read_tu
+from gcaps.data.io.tu import read_tu
 from gcaps.errors import DataError
 from tests.tu_files import TWO_GRAPHS, write_folder, zipped
 
@@ -22,9 +22,9 @@ FAULTS = {
     "edge of 64 bits": ({"node_labels": f"-{2**63}\n1\n2\n0\n1\n2\n"}, "node_labels", 1, "is not an integer"),
     "not an integer": ({"A": A.replace("5, 4", "5, 4.5")}, "A", 8, "'4.5' is not an integer"),
     "words": ({"graph_labels": "1\nmutagenic\n"}, "graph_labels", 2, "'mutagenic' is not an integer"),
-    "three columns": ({"A": A.replace("5, 4", "5, 4, 1")}, "A", 8, "has 3 columns where 2 are due"),
-    "one column": ({"A": A.replace("5, 4", "5")}, "A", 8, "has 1 columns where 2 are due"),
-    "columns vary": ({"node_attributes": "1, 2\n1, 2\n1\n"}, "node_attributes", 3, "has 1 columns where 2 are due"),
+    "three columns": ({"A": A.replace("5, 4", "5, 4, 1")}, "A", 8, "has 3 columns, expected 2"),
+    "one column": ({"A": A.replace("5, 4", "5")}, "A", 8, "has 1 columns, expected 2"),
+    "columns vary": ({"node_attributes": "1, 2\n1, 2\n1\n"}, "node_attributes", 3, "has 1 columns, expected 2"),
     "two numbers in a field": ({"A": A.replace("5, 4", "5 4")}, "A", 8, "'5 4' is not an integer"),
     "empty field": ({"A": A.replace("5, 4", "5,")}, "A", 8, "'' is not an integer"),
     "NaN": ({"node_attributes": "1\n2\nnan\n4\n5\n6\n"}, "node_attributes", 3, "'nan' is not a finite number"),
@@ -41,7 +41,7 @@ FAULTS = {
     "graph not there": ({"graph_indicator": "1\n1\n1\n2\n2\n3\n"}, "graph_indicator", 6, "there are graphs 1 to 2"),
     "graph zero": ({"graph_indicator": "0\n1\n1\n2\n2\n2\n"}, "graph_indicator", 1, "names graph 0"),
     "graph without nodes": ({"graph_labels": "1\n-1\n1\n"}, "graph_labels", 3, "graph 3 has no nodes"),
-    "more graphs than nodes": ({"graph_labels": "1\n-1\n" * 9}, "graph_labels", None, "one graph would have none"),
+    "more graphs than nodes": ({"graph_labels": "1\n-1\n" * 9}, "graph_labels", None, "one graph would be empty"),
     "single class": ({"graph_labels": "5\n5\n"}, "graph_labels", None, "needs at least two classes"),
     "no graph labels": ({"graph_labels": None}, "graph_labels", None, "is missing"),
     "no graph indicator": ({"graph_indicator": None}, "graph_indicator", None, "is missing"),
@@ -112,7 +112,7 @@ def test_fault_inside_a_zip_names_the_member(tmp_path, monkeypatch, capsys):
 def test_truncated_zip(archive, monkeypatch, capsys, kept):
     raw = archive.read_bytes()
     archive.write_bytes(raw[: int(len(raw) * kept)])
-    assert "is not a whole zip archive" in _checked(archive, monkeypatch, capsys)
+    assert "is not a complete zip archive" in _checked(archive, monkeypatch, capsys)
 
 
 def test_flipped_bit_in_a_member(archive, monkeypatch, capsys):
@@ -143,7 +143,7 @@ def test_no_flipped_bit_gives_other_data_or_another_error(tmp_path, compression)
 def test_member_that_leaves_the_archive(archive, monkeypatch, capsys, name):
     with zipfile.ZipFile(archive, "a") as file:
         file.writestr(name, "1, 2\n")
-    assert "leaves the archive; refused" in _checked(archive, monkeypatch, capsys)
+    assert "points outside the archive; refused" in _checked(archive, monkeypatch, capsys)
 
 
 def test_encrypted_member(archive, monkeypatch, capsys):
@@ -159,11 +159,11 @@ def test_zip_bomb_is_refused_unread(archive, monkeypatch, capsys):
     directory = raw.index(b"PK\x01\x02")
     raw[directory + 24 : directory + 28] = struct.pack("<I", 0xFFFFFFF0)
     archive.write_bytes(bytes(raw))
-    assert "unpacks more than 1100 times; refused" in _checked(archive, monkeypatch, capsys)
+    assert "compressed more than 1100 times; refused" in _checked(archive, monkeypatch, capsys)
 
 
 def test_zip_that_unpacks_beyond_the_limit(archive, monkeypatch, capsys):
-    monkeypatch.setattr("gcaps.data.archive.MAX_UNPACKED", 60)
+    monkeypatch.setattr("gcaps.data.io.archive.MAX_UNPACKED", 60)
     assert "more than the limit of 60" in _checked(archive, monkeypatch, capsys)
 
 
@@ -183,4 +183,4 @@ def test_two_members_of_one_name(archive, monkeypatch, capsys):
 
 def test_file_that_is_no_zip(tmp_path, monkeypatch, capsys):
     (tmp_path / "DS.zip").write_text("<html>not found</html>")
-    assert "is not a whole zip archive" in _checked(tmp_path / "DS.zip", monkeypatch, capsys)
+    assert "is not a complete zip archive" in _checked(tmp_path / "DS.zip", monkeypatch, capsys)

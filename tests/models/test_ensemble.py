@@ -14,7 +14,7 @@ from gcaps.models.gcaps import GCAPS, require_memory
 from gcaps.models.machine import CapsuleMachine
 from gcaps.models.registry import build_network
 from gcaps.nn import MeanCovariance
-from gcaps.nn.dropout import Dropout
+from gcaps.nn.regularization import Dropout
 from gcaps.testing import hostile_graphs
 from gcaps.training import fit
 from tests.conftest import whole_batch

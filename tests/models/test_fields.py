@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gcaps.data.colors import stable_colors
+from gcaps.data.hashing import stable_colors
 from gcaps.data.graphset import GraphSet
 from gcaps.models.config import PSCNConfig
 from gcaps.models.field_kernels import adjacency_bits, assemble, canonical_order

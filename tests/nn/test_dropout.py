@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from gcaps.nn.dropout import Dropout
+from gcaps.nn.regularization import Dropout
 
 
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.8])

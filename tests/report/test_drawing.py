@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import shortest_path
 
 import gcaps
-from gcaps.data.fingerprints import stored_hashes, wl_hashes
+from gcaps.data.hashing import stored_hashes, wl_hashes
 from gcaps.data.graphset import GraphSet
 from gcaps.report.chart import Drawing, Scale
 from gcaps.report.graph_drawing import LARGEST, draw_graph, layout

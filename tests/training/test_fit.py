@@ -4,11 +4,12 @@ import torch
 
 from gcaps.config import Config
 from gcaps.testing import hostile_graphs
-from gcaps.training import fit, reproducible
+from gcaps.training import reproducible
 from gcaps.training.loop import inner_split
 from gcaps.training.optimizer import FlatAdam
+from tests.training.fitting import fit
 
-SMALL = Config(epochs=4, layers=2, hidden=4, rank=4, fc=8, batch_size=16)
+SMALL = Config(epochs=4, layers=2, hidden=4, rank=4, fc=8, batch_size=16, with_svm=False)
 
 
 @pytest.fixture(scope="module")
@@ -79,8 +80,8 @@ def test_validation_picks_the_best_epoch_and_gives_back_its_weights(graphs):
     assert [e.number for e in seen] == list(range(1, 9))
     assert len(curves.validation) == 8
     assert curves.validation[epoch - 1] == max(curves.validation)
-    _, held = inner_split(graphs.targets, 0.25, 0)
-    found = (model.predict_proba(graphs.subset(held)).argmax(1) == graphs.targets[held]).mean()
+    _, held = inner_split(graphs.y, 0.25, 0)
+    found = (model.predict_proba(graphs.subset(held)).argmax(1) == graphs.y[held]).mean()
     assert found == pytest.approx(curves.validation[epoch - 1])
 
 
@@ -89,14 +90,15 @@ def test_patience_stops_early_and_refit_trains_on_everything(graphs):
     config = SMALL.model_copy(update=update)
     model, curves, epoch = fit(graphs, np.arange(64), config, 0)
     assert len(curves.loss) == min(epoch + 2, 30)
-    assert model.data["graphs"] < 64
     again, _, same_epoch = fit(graphs, np.arange(64), config.model_copy(update={"refit": True}), 0)
     assert same_epoch == epoch
-    assert again.data["graphs"] == 64
+    whole = fit(graphs, np.arange(64), SMALL.model_copy(update={"epochs": epoch}), 0)[0]
+    assert same(weights(again), weights(whole)), "all graphs, for the chosen number of epochs"
+    assert not same(weights(again), weights(model))
     assert again.config.epochs == epoch
 
 
-def test_learning_rate_falls_in_steps(graphs, monkeypatch):
+def test_learning_rate_decays_in_steps(graphs, monkeypatch):
     rates = []
     original = FlatAdam.step
 

@@ -14,9 +14,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from gcaps.data.arrays import Floats, Ints, Ints32, pointer, ranges, strides
-from gcaps.data.colors import stable_colors
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names, join, rows
+from gcaps.data.hashing import Hashes, join, rows, stable_colors
 from gcaps.data.prepared import PreparedSet
 from gcaps.features import NodeMatrix
 
@@ -88,10 +87,10 @@ def merged_nodes(graphs: GraphSet, x: NodeMatrix, prepared: PreparedSet | None =
     )
 
 
-def structural_colors(graphs: GraphSet, prepared: PreparedSet | None = None) -> Names:
+def structural_colors(graphs: GraphSet, prepared: PreparedSet | None = None) -> Hashes:
     """[N] stable colors without features, kept in ``prepared``: features are fitted again for each fold, colors not."""
 
-    def compute() -> Names:
+    def compute() -> Hashes:
         # piece by piece to bound memory; a color does not depend on the other graphs of its set
         parts = (graphs.subset(np.arange(first, last)) for first, last in strides(graphs.arc_counts, PIECE))
         return np.concatenate([stable_colors(part) for part in parts])
@@ -99,7 +98,7 @@ def structural_colors(graphs: GraphSet, prepared: PreparedSet | None = None) -> 
     return compute() if prepared is None else prepared.get("structural colors", compute)
 
 
-def _content(x: NodeMatrix) -> Names:
+def _content(x: NodeMatrix) -> Hashes:
     """[N] hash of each row of features."""
     one_hot_index = x.one_hot_index if x.one_hot_index.shape[1] else np.zeros((len(x), 1), np.int32)
     if not x.dense.shape[1]:

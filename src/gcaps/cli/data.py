@@ -138,8 +138,8 @@ def convert(
 
     Example: [bold]gcaps data convert COLLAB COLLAB.gset[/bold]  or  [bold]gcaps data convert hiv.csv hiv.gset[/bold]
     """
-    from gcaps.data.convert import convert
-    from gcaps.data.smiles_table import Columns
+    from gcaps.data.catalog import convert
+    from gcaps.data.io.smiles import Columns
 
     columns = Columns(smiles, label, skip_bad)
     with _progress(f"{source} to {out}", bytes_=False) as progress:
@@ -184,7 +184,7 @@ def _progress(name: str, *, bytes_: bool = True) -> Iterator[Progress]:
 def _tables(found: Facts) -> Iterator[RenderableType]:
     from rich.table import Table
 
-    from gcaps.data.describe import describe
+    from gcaps.data.audit import describe
 
     table = Table(box=None, show_header=False, pad_edge=False, title=found.name, title_justify="left")
     for what, value in describe(found).items():

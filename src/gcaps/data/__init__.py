@@ -1,18 +1,15 @@
-"""Where graphs come from: the data model, its readers and writers, the catalog, and what a set is made of."""
+"""Where graphs come from: the data model, readers, writers, the catalog and facts about a set."""
 
 from gcaps.data.audit import Duplicates, Facts, facts
-from gcaps.data.catalog import CATALOG, DataSet, load
-from gcaps.data.convert import convert
-from gcaps.data.families import FAMILIES, make_families
+from gcaps.data.catalog import CATALOG, DataSet, convert, load
 from gcaps.data.graphset import Graph, GraphSet, SelfLoops
-from gcaps.data.molecules import read_smiles
-from gcaps.data.networkx import from_networkx, to_networkx
-from gcaps.data.objects import from_graphs
+from gcaps.data.io.networkx import from_networkx, to_networkx
+from gcaps.data.io.objects import from_graphs
+from gcaps.data.io.pyg import from_pyg, to_pyg
+from gcaps.data.io.smiles import Columns, read_smiles
+from gcaps.data.io.tu import read_tu
 from gcaps.data.prepared import PreparedSet
-from gcaps.data.pyg import from_pyg, to_pyg
-from gcaps.data.smiles_table import Columns
-from gcaps.data.synthetic import random_molecules
-from gcaps.data.tu import read_tu
+from gcaps.data.synthetic import FAMILIES, make_families, random_molecules
 from gcaps.data.writer import GraphSetWriter, write_graphs
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Array types and the few array idioms that everything flat is made of."""
+"""Array types and operations on segments of flat arrays."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Array = NDArray[Any]
 
 
 def ranges(starts: Array, lengths: Array) -> Ints:
-    """Concatenate ``[s, s+1, …, s+n−1]`` for every (s, n): the positions of many slices in one index array."""
+    """Concatenate ``[s, s+1, …, s+n−1]`` for every (s, n): positions of many slices in one index array."""
     lengths = np.asarray(lengths, dtype=np.int64)
     shift = np.asarray(starts, dtype=np.int64) - pointer(lengths)[:-1]
     return np.repeat(shift, lengths) + np.arange(lengths.sum(), dtype=np.int64)
 
 
 def pointer(lengths: Array) -> Ints:
-    """``[0, n₀, n₀+n₁, …]``: where each of a row of segments begins, and at the end the total."""
+    """Return ``[0, n₀, n₀+n₁, …]``: the start of each segment and, last, the total."""
     out = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=out[1:])
     return out
 
 
 def strides(lengths: Array, budget: int) -> Iterator[tuple[int, int]]:
-    """Cut 0, 1, …, len−1 into ranges [first, last) of lengths that add up to ≤ ``budget``; a longer one is alone."""
+    """Yield ranges [first, last) whose ``lengths`` add up to at most ``budget``; a longer segment is alone."""
     ends = np.cumsum(lengths)
     first = 0
     while first < len(ends):
@@ -41,10 +41,10 @@ def strides(lengths: Array, budget: int) -> Iterator[tuple[int, int]]:
 
 
 def counting_argsort(values: Array, bound: int) -> Array:
-    """The stable order that sorts integers 0 ≤ values < bound, in O(len + bound).
+    """Stable argsort of integers 0 ≤ values < bound in O(len + bound).
 
-    SciPy's conversion from rows to columns is a counting sort in C; a matrix of one row that holds the positions
-    gives just that order.
+    SciPy's conversion from CSR to CSC is a counting sort in C; applied to a matrix of one row that contains the
+    positions, it returns the order.
     """
     count = len(values)
     index = np.int32 if max(count, bound) < 2**31 else np.int64

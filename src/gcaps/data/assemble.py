@@ -1,4 +1,7 @@
-"""From raw edge rows to a GraphSet: sort, coalesce, symmetrise, set self-loops aside. Every reader ends here."""
+"""Build a GraphSet from raw edge rows: sort, coalesce, symmetrise, separate self-loops. All readers end here.
+
+Readers of objects collect fields graph by graph in :class:`Column`; error messages call a graph ``graphs[i]``.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,18 @@ from gcaps.errors import DataError
 
 @dataclass
 class EdgeRows:
-    """Edges as a source lists them: one row an arc, in any order, perhaps twice, perhaps in one direction only."""
+    """Edges as a source lists them: one arc a row, in any order, possibly repeated or in one direction only."""
 
     source: Array
-    """[R] nodes counted over the whole set."""
+    """[R] nodes numbered over the whole set."""
     target: Array
+    """[R]"""
     labels: Ints | None = None
     attributes: Floats | None = None
     weight: Floats | None = None
 
     def take(self, which: Array) -> EdgeRows:
-        """The rows ``which`` (positions or mask), in that order."""
+        """Return the rows ``which`` (positions or mask), in that order."""
         return EdgeRows(
             self.source[which],
             self.target[which],
@@ -36,7 +40,7 @@ class EdgeRows:
 
     @classmethod
     def joined(cls, parts: Sequence[EdgeRows]) -> EdgeRows:
-        """One after the other; all have the same fields."""
+        """Concatenate parts that have the same fields."""
         columns = zip(*(vars(part).values() for part in parts), strict=True)
         joined: Any = [None if column[0] is None else np.concatenate(column) for column in columns]
         return cls(*joined)
@@ -51,11 +55,22 @@ def assemble(
     node_labels: Ints | None = None,
     x: Floats | None = None,
 ) -> GraphSet:
-    """Build the set; ``y`` [G] is what the source says of the graphs.
+    """Build a set.
 
-    Of rows that name the same arc the first counts; an arc whose reverse is missing gets one with the same values.
-    ``notes`` of the result counts what was done: ``rows``, ``duplicate_arcs``, ``conflicting_duplicates`` (same arc,
-    other label or attribute), ``one_way_arcs``, ``self_loops``.
+    The first of several rows with the same arc counts; an arc without its reverse gets one with the same values.
+    ``notes`` of the result counts ``rows``, ``duplicate_arcs``, ``conflicting_duplicates`` (same arc, other label or
+    attribute), ``one_way_arcs`` and ``self_loops``.
+
+    Args:
+        name: of the set.
+        ptr: [G+1] graph g owns the nodes ptr[g] … ptr[g+1]−1.
+        rows: edges and self-loops.
+        y: [G] targets.
+        node_labels: [N, ·] categorical node labels.
+        x: [N, ·] node attributes.
+
+    Raises:
+        DataError: an edge has two different weights.
     """
     notes = {"rows": len(rows.source)}
     is_loop = rows.source == rows.target
@@ -86,18 +101,18 @@ def assemble(
 
 
 def _keys(first: Array, second: Array, num_nodes: int) -> Ints:
-    """One number an arc, ordered as (first, second)."""
+    """One number for each arc, ordered as (first, second)."""
     return first.astype(np.int64) * num_nodes + second
 
 
 def _ends(arcs: EdgeRows, which: int, ptr: Ints) -> str:
-    """The ends of an arc as errors call them: both counted from 0, the nodes within their graph."""
+    """Ends of an arc for error messages, numbered from 0 within their graph."""
     graph = int(np.searchsorted(ptr, arcs.source[which], side="right")) - 1
     return f"nodes {arcs.source[which] - ptr[graph]} and {arcs.target[which] - ptr[graph]} of graph {graph}"
 
 
 def _coalesced(rows: EdgeRows, ptr: Ints) -> tuple[EdgeRows, int, int]:
-    """Sorted by (source, target), each arc once; how many rows that dropped, and how many of them disagreed."""
+    """Sort by (source, target) and drop duplicates; return how many were dropped and how many of them disagreed."""
     num_nodes = int(ptr[-1])
     key = _keys(rows.source, rows.target, num_nodes)
     if (key[1:] > key[:-1]).all():
@@ -115,7 +130,7 @@ def _coalesced(rows: EdgeRows, ptr: Ints) -> tuple[EdgeRows, int, int]:
         other = np.flatnonzero(repeated.weight != kept.weight[original])
         if len(other):
             raise DataError(
-                f"the edge between {_ends(repeated, other[0], ptr)} (counted from 0) stands twice, with "
+                f"the edge between {_ends(repeated, other[0], ptr)} (numbered from 0) is given twice, with "
                 f"weights {kept.weight[original[other[0]]]:g} and {repeated.weight[other[0]]:g}; merge them first"
             )
     conflict = np.zeros(len(original), dtype=bool)
@@ -126,7 +141,7 @@ def _coalesced(rows: EdgeRows, ptr: Ints) -> tuple[EdgeRows, int, int]:
 
 
 def _symmetrised(arcs: EdgeRows, ptr: Ints) -> tuple[EdgeRows, int]:
-    """With every missing reverse added; how many were missing. ``arcs`` are coalesced."""
+    """Add every missing reverse to coalesced arcs; return how many were missing."""
     num_nodes = int(ptr[-1])
     reverse = counting_argsort(arcs.target, num_nodes)
     if np.array_equal(arcs.target[reverse], arcs.source) and np.array_equal(arcs.source[reverse], arcs.target):
@@ -147,6 +162,97 @@ def _require_symmetric_weights(arcs: EdgeRows, reverse: Ints, ptr: Ints) -> None
     if len(uneven):
         a = uneven[0]
         raise DataError(
-            f"the edge between {_ends(arcs, a, ptr)} (counted from 0) weighs {arcs.weight[a]:g} in one direction "
-            f"and {arcs.weight[reverse[a]]:g} in the other; gcaps' graphs are undirected: average the two first"
+            f"the edge between {_ends(arcs, a, ptr)} (numbered from 0) has weight {arcs.weight[a]:g} in one "
+            f"direction and {arcs.weight[reverse[a]]:g} in the other; graphs are undirected: average the two first"
         )
+
+
+def place(graph: int | np.integer) -> str:
+    """Name of a graph of a list in error messages."""
+    return f"graphs[{int(graph)}]"
+
+
+class Column:
+    """One field of all graphs: a matrix with a row for each node or edge of every graph, or of none.
+
+    A graph without rows (no edges, for example) may have the field or not.
+
+    Args:
+        what: name of the field in error messages.
+        kind: ``int`` for labels, ``float`` for attributes and weights.
+    """
+
+    def __init__(self, what: str, kind: type[int] | type[float]) -> None:
+        self.what, self.kind = what, kind
+        self._tables: list[Array | None] = []
+        self._rows: list[int] = []
+
+    def add(self, table: Array | None, rows: int) -> None:
+        """Add the field of the next graph, which should have ``rows`` rows."""
+        if table is not None and len(table) != rows:
+            raise DataError(f"{self.what}: {len(table)} rows, expected {rows}", place(len(self._rows)))
+        if table is not None and table.shape[1] == 0:
+            table = None
+        self._tables.append(table)
+        self._rows.append(rows)
+
+    def joined(self) -> Array | None:
+        """Concatenate to [rows of all graphs, columns]; None if no graph has the field."""
+        width: int | None = None
+        parts: list[Array] = []
+        first = 0
+        for i, table in enumerate(self._tables):
+            if table is None:
+                continue
+            if width is None:
+                width, first = table.shape[1], i
+            elif table.shape[1] != width:
+                problem = f"{self.what}: {table.shape[1]} columns; {place(first)} has {width}"
+                raise DataError(problem, place(i))
+            parts.append(table)
+        if width is None:
+            return None
+        missing = [
+            i for i, (table, rows) in enumerate(zip(self._tables, self._rows, strict=True)) if table is None and rows
+        ]
+        if missing:
+            problem = f"has no {self.what} while {place(first)} has; give it to all graphs or to none"
+            raise DataError(problem, place(missing[0]))
+        joined = np.concatenate(parts)
+        return joined.astype(np.int64, copy=False) if self.kind is int else joined
+
+
+def require_finite(values: Array | None, graph_of: Ints, what: str) -> None:
+    """Raise a DataError for the first graph whose ``values`` [rows, columns] contain NaN or infinity."""
+    if values is None or np.isfinite(values).all():
+        return
+    row, column = np.argwhere(~np.isfinite(values))[0]
+    raise DataError(f"{what} holds {values[row, column]} in column {column}; replace it", place(graph_of[row]))
+
+
+def require_positive(weight: Floats, graph_of: Ints) -> None:
+    """Raise a DataError for the first graph with a weight [rows] that is not positive and finite."""
+    wrong = np.flatnonzero(~(np.isfinite(weight) & (weight > 0)))
+    if len(wrong):
+        problem = f"has an edge of weight {weight[wrong[0]]}; weights are positive, an edge of weight 0 is no edge"
+        raise DataError(problem, place(graph_of[wrong[0]]))
+
+
+def checked_edge_index(edge_index: Array, graph: int) -> Ints:
+    """Return edges [2, E] of one graph as int64; raise a DataError if they have another shape or type."""
+    if edge_index.ndim != 2 or len(edge_index) != 2 or (edge_index.size and edge_index.dtype.kind not in "iu"):
+        shape = list(edge_index.shape)
+        raise DataError(f"edge_index is {edge_index.dtype} {shape}; it should be integers [2, edges]", place(graph))
+    return edge_index.astype(np.int64, copy=False)
+
+
+def require_nodes(ends: Ints, sizes: Ints, graph_of: Ints) -> None:
+    """Raise a DataError if an edge of ``ends`` [2, E], numbered within its graph, has an unknown node.
+
+    ``sizes`` [G] are the graphs' numbers of nodes, ``graph_of`` [E] is the graph of each edge.
+    """
+    outside = np.flatnonzero(((ends < 0) | (ends >= sizes[graph_of])).any(axis=0))
+    if len(outside):
+        g = graph_of[outside[0]]
+        u, v = ends[:, outside[0]]
+        raise DataError(f"edge_index joins nodes {u} and {v}; there are nodes 0 to {sizes[g] - 1}", place(g))

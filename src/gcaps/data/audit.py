@@ -1,4 +1,4 @@
-"""What is in a data set, and what in it would spoil a fair comparison."""
+"""Facts about a data set, among them duplicates that would spoil a fair comparison."""
 
 from __future__ import annotations
 
@@ -11,8 +11,16 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from gcaps.data.arrays import Array, Ints
-from gcaps.data.fingerprints import stored_hashes, wl_hashes
 from gcaps.data.graphset import GraphSet
+from gcaps.data.hashing import neighbors_of_set, stored_hashes, wl_hashes
+
+_NOTES = {
+    "duplicate_arcs": "edge rows that repeat another, dropped",
+    "conflicting_duplicates": "of these with another label or attribute than the first, which counts",
+    "one_way_arcs": "edges given in one direction only, completed",
+    "skipped_rows": "rows of the table that could not be read, left out",
+    "guessed_sizes": "graphs whose number of nodes is guessed from their edges",
+}
 
 
 @dataclass(frozen=True)
@@ -20,13 +28,13 @@ class Duplicates:
     """Graphs that occur more than once."""
 
     groups: int
-    """Groups of two or more that are the same."""
+    """Groups of two or more equal graphs."""
     graphs: int
     """Graphs in these groups."""
     conflicting_groups: int
-    """Groups whose graphs do not all have the same class: whoever sees them as the same cannot get all right."""
+    """Groups with more than one class: no method that takes their graphs for equal classifies all of them correctly."""
     conflicting_graphs: int
-    """Graphs in those."""
+    """Graphs in conflicting groups."""
 
 
 @dataclass(frozen=True)
@@ -36,40 +44,38 @@ class Facts:
     name: str
     graphs: int
     classes: Mapping[Any, int]
-    """How many graphs each class has, by the class's name in the source; empty where there are no labels."""
+    """Number of graphs of each class, by its value in ``y``; empty without ``y``."""
     nodes_min: int
     nodes_mean: float
     nodes_max: int
     edges_mean: float
-    """Undirected edges a graph, self-loops not counted."""
+    """Mean number of undirected edges of a graph, without self-loops."""
     node_labels: tuple[int, ...]
-    """Distinct values of each column; empty where there are none."""
+    """Number of distinct values in each column."""
     node_attributes: int
-    """Columns."""
+    """Number of columns."""
     edge_labels: tuple[int, ...]
     edge_attributes: int
     weighted: bool
     self_loops: int
     disconnected: int
-    """Graphs in more than one piece."""
+    """Graphs with more than one component."""
     edgeless: int
-    """Graphs without any edge."""
+    """Graphs without edges."""
     identical: Duplicates
-    """Graphs that are stored alike to the last number."""
+    """Graphs that are stored identically."""
     look_alikes: Duplicates
-    """Graphs that Weisfeiler-Lehman refinement does not tell apart: every pair of isomorphic graphs is among them, and
-    perhaps some that are not isomorphic, so these are upper bounds."""
+    """Graphs that Weisfeiler-Lehman refinement does not distinguish. All isomorphic graphs are among them, and possibly
+    others, so these are upper bounds."""
     notes: Mapping[str, int]
-    """What reading did to the source."""
+    """What the reader changed."""
 
 
 def facts(graphs: GraphSet) -> Facts:
-    """Count everything that :class:`Facts` holds; seconds for tens of millions of edges."""
+    """Count everything in :class:`Facts`; takes seconds for tens of millions of edges."""
     sizes = graphs.sizes
-    names, codes = (np.zeros(0, dtype=np.int64), None)
-    if graphs.y is not None:
-        names, codes = np.unique(graphs.y, return_inverse=True)
-    counts = np.zeros(0, dtype=np.int64) if codes is None else np.bincount(codes)
+    names, codes = (np.zeros(0), None) if graphs.y is None else np.unique(graphs.y, return_inverse=True)
+    counts: Ints = np.zeros(0, dtype=np.int64) if codes is None else np.bincount(codes)
     return Facts(
         name=graphs.name,
         graphs=len(graphs),
@@ -96,10 +102,52 @@ def _distinct(labels: Ints | None) -> tuple[int, ...]:
     return () if labels is None else tuple(len(np.unique(column)) for column in labels.T)
 
 
+def describe(found: Facts) -> dict[str, str]:
+    """Return the facts in words, by topic; what is absent and harmless is left out."""
+    rows = {
+        "graphs": f"{found.graphs:,}",
+        "classes": str(len(found.classes)) if found.classes else "no graph labels",
+        "nodes": f"{found.nodes_min:,} to {found.nodes_max:,}, {found.nodes_mean:.2f} on average",
+        "edges": f"{found.edges_mean:.2f} on average",
+        "node labels": _columns(found.node_labels),
+        "edge labels": _columns(found.edge_labels),
+        "attributes": f"{found.node_attributes or 'none'} on nodes, {found.edge_attributes or 'none'} on edges",
+        "weights": "yes" if found.weighted else "",
+        "self-loops": f"{found.self_loops:,} (kept apart; no formula uses them)" if found.self_loops else "",
+        "in several pieces": _share(found.disconnected, found.graphs),
+        "without edges": _share(found.edgeless, found.graphs) if found.edgeless else "",
+        "stored twice": _repeated(found.identical, found.graphs),
+        "look-alikes": _repeated(found.look_alikes, found.graphs),
+    }
+    if found.look_alikes.groups:
+        rows["look-alikes"] += " (by Weisfeiler-Lehman hash: an upper bound on graphs isomorphic to another)"
+    notes = {key: count for key, count in found.notes.items() if count and key not in ("rows", "self_loops")}
+    rows["on reading"] = "; ".join(f"{n:,} {_NOTES.get(key, key.replace('_', ' '))}" for key, n in notes.items())
+    return {topic: text for topic, text in rows.items() if text}
+
+
+def _share(count: int, total: int) -> str:
+    return f"{count:,} of {total:,} graphs" if count else "none"
+
+
+def _repeated(found: Duplicates, total: int) -> str:
+    groups = f", in {found.groups:,} groups" if found.groups else ""
+    mixed = found.conflicting_graphs
+    conflicts = f"; {mixed:,} of them in groups of more than one class" if mixed else ""
+    return _share(found.graphs, total) + groups + conflicts
+
+
+def _columns(distinct: tuple[int, ...]) -> str:
+    if not distinct:
+        return "none"
+    if len(distinct) == 1:
+        return f"{distinct[0]:,} different"
+    return f"{len(distinct)} columns with {', '.join(map(str, distinct))} different"
+
+
 def _components(graphs: GraphSet) -> Ints:
-    """[G] how many connected components each graph has, from one search over the whole set."""
-    first = np.repeat(graphs.ptr[:-1], graphs.arc_counts)
-    col: Array = graphs.col + first
+    """[G] number of connected components of each graph, from one search over the whole set."""
+    col = neighbors_of_set(graphs)
     index = np.int32 if max(len(col), graphs.num_nodes) < 2**31 else np.int64
     A = csr_array(
         (np.ones(len(col), dtype=np.float64), col.astype(index), graphs.rowptr.astype(index)),
@@ -112,13 +160,13 @@ def _components(graphs: GraphSet) -> Ints:
     return np.bincount(graph_of_component, minlength=len(graphs))
 
 
-def _duplicates(hashes: Array, labels: Ints | None) -> Duplicates:
+def _duplicates(hashes: Array, classes: Ints | None) -> Duplicates:
     _, group, size = np.unique(hashes, return_inverse=True, return_counts=True)
     several = size > 1
     conflict = np.zeros(len(size), dtype=bool)
-    if labels is not None:
+    if classes is not None:
         lowest, highest = np.full(len(size), np.iinfo(np.int64).max), np.full(len(size), -1)
-        np.minimum.at(lowest, group, labels)
-        np.maximum.at(highest, group, labels)
+        np.minimum.at(lowest, group, classes)
+        np.maximum.at(highest, group, classes)
         conflict = lowest < highest
     return Duplicates(int(several.sum()), int(size[several].sum()), int(conflict.sum()), int(size[conflict].sum()))

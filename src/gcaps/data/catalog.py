@@ -1,21 +1,22 @@
-"""Data sets by name, and :func:`load`, which takes whatever holds graphs."""
+"""Data sets by name, and :func:`load` and :func:`convert`, which take graphs from any source."""
 
 from __future__ import annotations
 
 import difflib
 import importlib.util
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from gcaps.data.families import make_families
 from gcaps.data.graphset import Graph, GraphSet
-from gcaps.data.molecules import read_smiles
-from gcaps.data.objects import from_objects
-from gcaps.data.smiles_table import is_table
+from gcaps.data.io.objects import from_objects
+from gcaps.data.io.smiles import Columns, is_table, molecule_chunks, read_smiles, table_name
+from gcaps.data.io.tu import read_tu
+from gcaps.data.io.tu_stream import convert_tu
 from gcaps.data.storage import is_saved, open_saved
-from gcaps.data.tu import read_tu
+from gcaps.data.synthetic import make_families
+from gcaps.data.writer import write_graphs
 from gcaps.errors import DataError
 
 if TYPE_CHECKING:
@@ -32,17 +33,17 @@ class DataSet(NamedTuple):
     graphs: int
     classes: int
     nodes: float
-    """A graph's average number of nodes."""
+    """Mean number of nodes of a graph."""
     source: str
-    """``"TU"``: fetched from the TU collection. ``"embedded"``: comes with the demo extra. ``"generated"``: made on the
-    spot. ``"local"``: not to be had from the TU collection; the user brings the file."""
+    """``"TU"``: downloaded from the TU collection. ``"embedded"``: part of the demo extra. ``"generated"``: made by
+    :func:`gcaps.data.make_families`. ``"local"``: not in the TU collection; the user provides the file."""
     remark: str = ""
 
 
 CATALOG: dict[str, DataSet] = {
     entry.name: entry
     for entry in (
-        DataSet("families", 240, 4, 26.6, "generated", "4-regular graphs that only their structure tells apart"),
+        DataSet("families", 240, 4, 26.6, "generated", "4-regular graphs that only their structure distinguishes"),
         DataSet("MUTAG", 188, 2, 17.93, "embedded", "small molecules, mutagenic or not"),
         DataSet("PTC", 344, 2, 25.56, "local", "the paper's version with hydrogens; the TU collection has PTC_MR"),
         DataSet("PROTEINS", 1113, 2, 39.06, "TU", "proteins, enzymes or not"),
@@ -60,31 +61,72 @@ CATALOG: dict[str, DataSet] = {
 
 
 def load(source: Source, root: str | Path | None = None, *, labelled: bool = True) -> GraphSet:
-    """Graphs from wherever they are.
+    """Load graphs from any source.
 
     Args:
-        source: a GraphSet (returned as it is), PyG ``Data`` objects, NetworkX graphs or :class:`Graph` objects, the
-            path of a TU folder or zip, of a saved GraphSet or of a table of molecules (``.csv`` or ``.tsv``; see
-            :func:`gcaps.data.read_smiles`, which takes the names of its columns), or a name. A name is looked for in
-            ``root``, in the folders of the environment variable ``GCAPS_DATA``, in the download cache, and at last
-            among the sets that need no file; in a folder it may be ``NAME.gset``, ``NAME.zip`` or ``NAME/``.
-        root: a folder that is searched first.
-        labelled: the graphs must have labels, of at least two classes.
+        source: one of
+
+            - a GraphSet, which is returned as it is;
+            - PyG ``Data`` objects, NetworkX graphs or :class:`Graph` objects;
+            - the path of a TU folder or zip, of a saved GraphSet, or of a table of molecules (``.csv`` or ``.tsv``; see
+              :func:`gcaps.data.read_smiles`, which also takes the names of its columns);
+            - a name, which is searched for in ``root``, in the folders of the environment variable ``GCAPS_DATA``, in
+              the download cache, and among the sets that need no file; a folder may hold ``NAME.gset``, ``NAME.zip`` or
+              ``NAME/``.
+        root: folder that is searched first.
+        labelled: require labels of at least two classes.
 
     Raises:
-        DataError: what is wrong with the data, or what to do where there are none of that name.
+        DataError: the data are malformed, or there is no data set of that name; the message says what to do.
     """
     if isinstance(source, GraphSet):
         return source
     if not isinstance(source, str | Path):
-        return _required(_from_objects(source), labelled)
+        objects = source.to_data_list() if hasattr(source, "to_data_list") else list(source)
+        return _required(from_objects(objects, "graphs"), labelled)
     if (path := located(source, root)) is not None:
         return read(path, labelled=labelled)
     return make_families()
 
 
+def convert(
+    source: Source,
+    path: str | Path,
+    root: str | Path | None = None,
+    *,
+    labelled: bool = True,
+    columns: Columns | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> GraphSet:
+    """Write the set that :func:`load` would return to the folder ``path``, and open it.
+
+    Files are read in strides and objects one by one, so memory does not grow with the set.
+
+    Args:
+        source: as for :func:`load`.
+        path: folder, by convention ``NAME.gset``.
+        root: folder that is searched first for a name.
+        labelled: require labels of at least two classes.
+        columns: columns of a table of molecules.
+        progress: called now and then with the amount done and the total.
+    """
+    if isinstance(source, str | Path):
+        place = located(source, root)
+        if place is not None and is_table(place):
+            chunks = molecule_chunks(place, columns, labelled=labelled, progress=progress)
+            return write_graphs(chunks, path, table_name(place))
+        if place is not None and not is_saved(place):
+            convert_tu(place, path, labelled=labelled, progress=progress)
+            return open_saved(path)
+        source = load(source, root, labelled=labelled)
+    if isinstance(source, GraphSet):
+        source.save(path)
+        return open_saved(path)
+    return write_graphs(source, path)
+
+
 def located(source: str | Path, root: str | Path | None = None) -> Path | None:
-    """The file or folder that a path or a name means, None for a set that is generated; DataError where it is not."""
+    """Return the file or folder of a path or name, None for a generated set; raise a DataError if there is none."""
     if isinstance(source, Path) or looks_like_path(source):
         if not Path(source).exists():
             raise DataError("does not exist", str(source))
@@ -96,7 +138,7 @@ def located(source: str | Path, root: str | Path | None = None) -> Path | None:
 
 
 def read(path: Path, *, labelled: bool = True) -> GraphSet:
-    """A TU folder, a TU zip, a saved GraphSet or a table of molecules."""
+    """Read a TU folder, a TU zip, a saved GraphSet or a table of molecules."""
     if not path.exists():
         raise DataError("does not exist", str(path))
     if is_saved(path):
@@ -107,7 +149,7 @@ def read(path: Path, *, labelled: bool = True) -> GraphSet:
 
 
 def find(name: str, root: str | Path | None = None) -> Path | None:
-    """Where the data set of that name lies, or None; the order is that of :func:`load`."""
+    """Return the path of the data set of that name, or None; folders are searched as in :func:`load`."""
     folders = [] if root is None else [Path(root)]
     folders += [Path(part) for part in os.environ.get("GCAPS_DATA", "").split(os.pathsep) if part]
     folders.append(cache_folder())
@@ -119,14 +161,14 @@ def find(name: str, root: str | Path | None = None) -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Where downloads go: ``GCAPS_CACHE``, else ``gcaps`` in the user's cache folder."""
+    """Folder of downloads: ``GCAPS_CACHE``, by default ``gcaps`` in the user's cache folder."""
     if own := os.environ.get("GCAPS_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gcaps"
 
 
 def looks_like_path(source: str) -> bool:
-    """Whether a string means a place on disk: it has a separator or an ending, or data of that name stand here."""
+    """Whether a string is a path: it has a separator or a known ending, or data of that name are in this folder."""
     path = Path(source)
     return path.name != source or source.endswith((".zip", ".gset")) or is_table(path) or _is_data(path)
 
@@ -140,18 +182,11 @@ def _is_data(path: Path) -> bool:
 def _embedded(name: str) -> Path | None:
     if name != "MUTAG":
         return None
-    # grakel's wheel carries the set; find_spec looks for the package without importing it
+    # grakel's wheel contains the set; find_spec finds the package without importing it
     found = importlib.util.find_spec("grakel")
-    for place in (found.submodule_search_locations or []) if found is not None else []:
-        folder = Path(place) / "tests" / "data" / name
-        if _is_data(folder):
-            return folder
-    return None
-
-
-def _from_objects(graphs: Iterable[Graph] | Iterable[Data] | Iterable[nx.Graph]) -> GraphSet:
-    listed = graphs.to_data_list() if hasattr(graphs, "to_data_list") else list(graphs)
-    return from_objects(listed, "graphs")
+    roots = [] if found is None else found.submodule_search_locations or []
+    folders = (Path(root) / "tests" / "data" / name for root in roots)
+    return next((folder for folder in folders if _is_data(folder)), None)
 
 
 def _required(graphs: GraphSet, labelled: bool, place: str | None = None) -> GraphSet:
@@ -165,19 +200,19 @@ def _required(graphs: GraphSet, labelled: bool, place: str | None = None) -> Gra
 
 
 def _advice(name: str) -> str:
-    """What to do about a name that is nowhere to be found."""
+    """Error message for a name that was not found."""
     if name == "MUTAG":
         return 'MUTAG comes with the demo extra: pip install "gcaps[demo]", or fetch it: gcaps data get MUTAG'
     entry = CATALOG.get(name)
     if entry is not None and entry.source == "local":
-        return f"{name}.zip is not here: {entry.remark}; put the file into a folder that GCAPS_DATA names"
+        return f"{name}.zip was not found: {entry.remark}; put the file into a folder listed in GCAPS_DATA"
     if entry is not None:
-        return f"{name} is not here yet; fetch it: gcaps data get {name}"
-    return f"there is no data set {name!r} here{near_names(name)}; fetch it: gcaps data get {name}, or give a path"
+        return f"{name} has not been downloaded yet; fetch it: gcaps data get {name}"
+    return f"no data set {name!r} was found{near_names(name)}; fetch it: gcaps data get {name}, or give a path"
 
 
 def near_names(name: str) -> str:
-    """`` (did you mean …?)``, or nothing where no name of the catalog is near."""
+    """Return `` (did you mean …?)`` with similar names of the catalog, or nothing."""
     lower = {known.lower(): known for known in CATALOG}
     near = [lower[match] for match in difflib.get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
     return f" (did you mean {' or '.join(near)}?)" if near else ""

@@ -1,4 +1,4 @@
-"""GraphSet: every graph of a data set in flat arrays."""
+"""GraphSet: all graphs of a data set in flat arrays, and selections of its graphs."""
 
 from __future__ import annotations
 
@@ -7,23 +7,30 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, overload
 
 import numpy as np
 
-from gcaps.data.arrays import Array, Floats, Ints, Ints32, ranges, strides
-from gcaps.data.selection import OWNERS, Selection
+from gcaps.data.arrays import Array, Floats, Ints, Ints32, pointer, ranges, strides
 
 if TYPE_CHECKING:
     import networkx as nx
     from torch_geometric.data import Data
 
 
+OWNERS = {
+    **dict.fromkeys(("y", "given_ids"), "graphs"),
+    **dict.fromkeys(("node_labels", "x"), "nodes"),
+    **dict.fromkeys(("col", "edge_labels", "edge_attr", "edge_weight"), "arcs"),
+}
+"""Arrays of a GraphSet with one row for each graph, node or arc."""
+
+
 class SelfLoops(NamedTuple):
-    """Self-loops, kept beside the adjacency matrix, which has none (paper, section 3: "with no self-loops")."""
+    """Self-loops, kept apart from the adjacency matrix, which has none (paper, section 3: "with no self-loops")."""
 
     node: Ints
-    """[S] the node, counted over the whole set, in ascending order."""
+    """[S] node, numbered over the whole set, in ascending order."""
     labels: Ints | None = None
     """[S, ·] as :attr:`GraphSet.edge_labels`."""
     attributes: Floats | None = None
@@ -32,7 +39,7 @@ class SelfLoops(NamedTuple):
     """[S] as :attr:`GraphSet.edge_weight`."""
 
     def take(self, which: Array) -> SelfLoops:
-        """The loops at the positions ``which``."""
+        """Return the loops at the positions ``which``."""
         return SelfLoops(*(None if a is None else a[which] for a in self))  # type: ignore[arg-type]
 
 
@@ -40,10 +47,10 @@ class Graph(NamedTuple):
     """One graph of a set: views of the set's arrays."""
 
     edge_index: Ints
-    """[2, E] both directions of every edge, self-loops left out; sorted by source, then target."""
+    """[2, E] both directions of every edge, without self-loops, sorted by source, then target."""
     num_nodes: int
     y: Any
-    """What is to be predicted, as in the source; None where there is nothing."""
+    """Target as in the source; None if there is none."""
     node_labels: Ints | None
     x: Floats | None
     edge_labels: Ints | None
@@ -54,11 +61,11 @@ class Graph(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GraphSet:
-    """All graphs of a data set as one stack of arrays (compressed sparse rows over all nodes).
+    """All graphs of a data set in flat arrays (compressed sparse rows over all nodes).
 
-    G graphs, N nodes and E arcs in all; an undirected edge is two arcs. The adjacency is symmetric, holds every arc
-    once and no self-loop. The nodes of a graph, and therefore its arcs, stand next to each other, so any choice of
-    graphs is a handful of array look-ups.
+    G graphs with N nodes and E arcs in all; an undirected edge is two arcs. The adjacency is symmetric and has every
+    arc once and no self-loops. Nodes of one graph are consecutive, and therefore its arcs, so any subset of graphs is a
+    few array look-ups.
     """
 
     name: str
@@ -67,13 +74,13 @@ class GraphSet:
     rowptr: Ints
     """[N+1] node v owns the arcs rowptr[v] … rowptr[v+1]−1."""
     col: Ints32
-    """[E] the other end of each arc, counted within its graph, ascending for each node."""
+    """[E] target of each arc, numbered within its graph, ascending for each node."""
     y: Array | None = None
-    """[G] what is to be predicted of each graph, as the source says it: strings stay strings, numbers numbers."""
+    """[G] target of each graph as in the source: strings, booleans, int64 or float64."""
     given_ids: Array | None = None
-    """[G] names of the graphs; None where a graph is called by its position. See :attr:`ids`."""
+    """[G] names of the graphs; None if they are called by their positions. See :attr:`ids`."""
     node_labels: Ints | None = None
-    """[N, ·] categorical node labels, one or more columns, as in the source."""
+    """[N, ·] categorical node labels in one or more columns, as in the source."""
     x: Floats | None = None
     """[N, ·] continuous node attributes."""
     edge_labels: Ints | None = None
@@ -81,11 +88,11 @@ class GraphSet:
     edge_attr: Floats | None = None
     """[E, ·] continuous attributes of the arcs."""
     edge_weight: Floats | None = None
-    """[E] positive weights a_ij = a_ji; None means all one."""
+    """[E] positive weights a_ij = a_ji; None if all are 1."""
     loops: SelfLoops | None = None
     """Self-loops of the source; no formula uses them."""
     notes: Mapping[str, int] = field(default_factory=dict)
-    """What reading did to the source: duplicate arcs dropped, missing directions added, and so on."""
+    """What the reader changed: number of duplicate arcs dropped, missing directions added, and so on."""
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -95,9 +102,9 @@ class GraphSet:
     @overload
     def __getitem__(self, which: slice | Sequence[int] | Array | tuple[Any, EllipsisType]) -> GraphSet: ...
     def __getitem__(self, which: Any) -> Graph | GraphSet:
-        """``gs[3]`` is one graph, ``gs[3:9]``, ``gs[[4, 1]]`` and ``gs[mask]`` are sets."""
+        """Return one graph for ``gs[3]``, a set for ``gs[3:9]``, ``gs[[4, 1]]`` and ``gs[mask]``."""
         if isinstance(which, tuple) and len(which) == 2 and which[1] is Ellipsis:
-            which = which[0]  # how scikit-learn takes rows of whatever has a shape
+            which = which[0]  # scikit-learn takes rows of anything with a shape as [rows, ...]
         if isinstance(which, slice):
             return self.subset(np.arange(*which.indices(len(self))))
         if not isinstance(which, int | np.integer):
@@ -115,22 +122,22 @@ class GraphSet:
 
     @property
     def shape(self) -> tuple[int]:
-        """(G,): scikit-learn's splitters and searches take a set for a column of graphs."""
+        """(G,): scikit-learn's splitters and searches treat a set as a column of graphs."""
         return (len(self),)
 
     @property
     def num_nodes(self) -> int:
-        """Nodes of all graphs together."""
+        """Number of nodes of all graphs."""
         return int(self.ptr[-1])
 
     @property
     def num_edges(self) -> int:
-        """Undirected edges of all graphs together, self-loops not counted."""
+        """Number of undirected edges of all graphs, without self-loops."""
         return len(self.col) // 2
 
     @cached_property
     def num_classes(self) -> int:
-        """How many different values ``y`` has; 0 where there is no ``y``."""
+        """Number of distinct values of ``y``; 0 without ``y``."""
         return 0 if self.y is None else len(np.unique(self.y))
 
     @cached_property
@@ -140,17 +147,17 @@ class GraphSet:
 
     @cached_property
     def sizes(self) -> Ints:
-        """[G] the number of nodes of each graph."""
+        """[G] number of nodes of each graph."""
         return np.diff(self.ptr)
 
     @cached_property
     def arc_counts(self) -> Ints:
-        """[G] the number of arcs of each graph."""
+        """[G] number of arcs of each graph."""
         return np.diff(self.rowptr[self.ptr])
 
     @property
     def mapped(self) -> bool:
-        """Whether its arrays lie in files and not in memory: such a set is to be read piece by piece."""
+        """Whether the arrays are memory-mapped files, so that the set should be read piece by piece."""
         return isinstance(self.col if self.col.base is None else self.col.base, np.memmap)
 
     def in_memory(self) -> GraphSet:
@@ -163,18 +170,18 @@ class GraphSet:
 
     @property
     def degrees(self) -> Ints:
-        """[N] the number of neighbors of each node."""
+        """[N] number of neighbors of each node."""
         return np.diff(self.rowptr)
 
     def degrees_of(self, nodes: Array) -> Ints:
-        """[n] the number of neighbors of some nodes; reads nothing of the others."""
+        """[n] number of neighbors of some nodes, without reading the others."""
         degrees: Ints = self.rowptr[nodes + 1] - self.rowptr[nodes]
         return degrees
 
     def subset(self, indices: Sequence[int] | Array) -> GraphSet:
-        """The graphs at ``indices`` (or under a boolean mask), in that order.
+        """Return the graphs at ``indices`` (or under a boolean mask), in that order.
 
-        Graphs that stand next to each other are not copied: the result views this set's arrays.
+        Consecutive graphs are not copied: the result has views of this set's arrays.
         """
         where = Selection.of(self.ptr, self.rowptr, self.positions(indices))
         taken: dict[str, Any] = {key: array[where.rows(key)] for key, array in self.arrays().items() if key in OWNERS}
@@ -188,23 +195,23 @@ class GraphSet:
         )
 
     def chunks(self, nodes: int = 1 << 20, indices: Sequence[int] | Array | None = None) -> Iterator[GraphSet]:
-        """The set (or its graphs at ``indices``) in pieces of at most so many nodes, in order; a larger graph is alone.
+        """Yield the set (or its graphs at ``indices``) in pieces of at most ``nodes`` nodes; a larger graph is alone.
 
-        What is computed piece by piece needs memory for one piece, however large the set is. Pieces carry no notes.
+        Pieces are in order and have no notes.
         """
         chosen = np.arange(len(self)) if indices is None else self.positions(indices)
         for first, last in strides(self.sizes[chosen], nodes):
             yield replace(self.subset(chosen[first:last]), notes={})
 
     def positions(self, indices: Sequence[int] | Array) -> Ints:
-        """Graph numbers 0..G−1 from numbers that may count from the end, or from a mask."""
+        """Return graph numbers 0..G−1 for numbers, which may be negative, or a mask."""
         given = np.asarray(indices)
         if given.dtype == bool:
             if given.shape != (len(self),):
-                raise IndexError(f"a mask of shape {given.shape} for a set of {len(self)} graphs")
+                raise IndexError(f"mask of shape {given.shape} for a set of {len(self)} graphs")
             return np.flatnonzero(given)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-            raise IndexError(f"graphs are chosen by a row of integers or a mask, not by {given.dtype} {given.shape}")
+            raise IndexError(f"graphs are selected by a list of integers or a mask, not by {given.dtype} {given.shape}")
         given = given.astype(np.int64)
         outside = (given < -len(self)) | (given >= len(self))
         if outside.any():
@@ -212,7 +219,7 @@ class GraphSet:
         return np.where(given < 0, given + len(self), given)
 
     def loops_of(self, chosen: Ints, ptr: Ints) -> SelfLoops | None:
-        """The self-loops of the graphs ``chosen``, whose nodes begin at ``ptr`` [n+1] from now on."""
+        """Return the self-loops of the graphs ``chosen``, whose nodes begin at ``ptr`` [n+1] in the subset."""
         if self.loops is None:
             return None
         first = np.searchsorted(self.loops.node, self.ptr[chosen])
@@ -237,56 +244,96 @@ class GraphSet:
         )
 
     def arrays(self) -> dict[str, Array]:
-        """All arrays that are there, by name: what is saved, compared and fingerprinted."""
+        """Return all arrays that are not None by name; these are saved and, but for ids, fingerprinted."""
         found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("name", "loops", "notes")}
         if self.loops is not None:
             found |= {f"loops.{key}": value for key, value in self.loops._asdict().items()}
         return {key: value for key, value in found.items() if value is not None}
 
     def fingerprint(self, indices: Sequence[int] | Array | None = None) -> str:
-        """SHA-256 over all arrays with their names, types and shapes; the set's name, ids and notes do not count.
+        """SHA-256 of all arrays with their names, types and shapes; name, ids and notes of the set do not count.
 
-        With ``indices`` it is that of the subset, which is read piece by piece and never held as a whole.
+        With ``indices``, that of the subset, which is read piece by piece.
         """
-        from gcaps.data.digest import fingerprint
+        from gcaps.data.storage import fingerprint
 
         return fingerprint(self, indices)
 
     def save(self, path: str | Path) -> None:
-        """Write the set to the folder ``path``, from which :meth:`open` maps it without reading it."""
+        """Write the set to the folder ``path``, which :meth:`open` maps into memory."""
         from gcaps.data.storage import save
 
         save(self, path)
 
     @staticmethod
     def open(path: str | Path) -> GraphSet:
-        """A saved set, its arrays memory-mapped: opening costs the same for any size."""
+        """Open a saved set with memory-mapped arrays, in the same time for any size."""
         from gcaps.data.storage import open_saved
 
         return open_saved(path)
 
     @staticmethod
     def from_pyg(graphs: Sequence[Data], name: str = "pyg") -> GraphSet:
-        """From PyTorch Geometric ``Data`` objects; see :func:`gcaps.data.pyg.from_pyg`."""
-        from gcaps.data.pyg import from_pyg
+        """Convert PyTorch Geometric ``Data`` objects; see :func:`gcaps.data.from_pyg`."""
+        from gcaps.data.io.pyg import from_pyg
 
         return from_pyg(graphs, name)
 
     def to_pyg(self) -> list[Data]:
-        """As PyTorch Geometric ``Data`` objects; :meth:`from_pyg` gives the same set back."""
-        from gcaps.data.pyg import to_pyg
+        """Convert to PyTorch Geometric ``Data`` objects; :meth:`from_pyg` gives the same set back."""
+        from gcaps.data.io.pyg import to_pyg
 
         return to_pyg(self)
 
     @staticmethod
     def from_networkx(graphs: Sequence[nx.Graph], y: Sequence[Any] | None = None, name: str = "nx") -> GraphSet:
-        """From NetworkX graphs; see :func:`gcaps.data.networkx.from_networkx`."""
-        from gcaps.data.networkx import from_networkx
+        """Convert NetworkX graphs; see :func:`gcaps.data.from_networkx`."""
+        from gcaps.data.io.networkx import from_networkx
 
         return from_networkx(graphs, y, name)
 
     def to_networkx(self) -> list[nx.Graph]:
-        """As NetworkX graphs; :meth:`from_networkx` gives the same set back."""
-        from gcaps.data.networkx import to_networkx
+        """Convert to NetworkX graphs; :meth:`from_networkx` gives the same set back."""
+        from gcaps.data.io.networkx import to_networkx
 
         return to_networkx(self)
+
+
+class Selection(NamedTuple):
+    """Rows of some graphs in the arrays of a set: slices if the graphs are consecutive, else positions."""
+
+    graphs: Ints
+    nodes: slice | Ints
+    arcs: slice | Ints
+    ptr: Ints
+    """[n+1] of the chosen graphs."""
+
+    @classmethod
+    def of(cls, ptr: Ints, rowptr: Ints, chosen: Ints) -> Self:
+        """Find the rows of the graphs ``chosen``, reading the pointers of these graphs only."""
+        first, last = ptr[chosen], ptr[chosen + 1]
+        if len(chosen) and chosen[-1] - chosen[0] == len(chosen) - 1 and (np.diff(chosen) == 1).all():
+            nodes = slice(int(first[0]), int(last[-1]))
+            arcs = slice(int(rowptr[nodes.start]), int(rowptr[nodes.stop]))
+            return cls(chosen, nodes, arcs, np.append(first, last[-1]) - first[0])
+        first_arc = rowptr[first]
+        sizes = last - first
+        return cls(chosen, ranges(first, sizes), ranges(first_arc, rowptr[last] - first_arc), pointer(sizes))
+
+    def rows(self, key: str) -> slice | Ints:
+        """Return the rows of the array ``key``, one of :data:`OWNERS`."""
+        owner = OWNERS[key]
+        if owner == "nodes":
+            return self.nodes
+        if owner == "arcs":
+            return self.arcs
+        if isinstance(self.nodes, slice):
+            return slice(int(self.graphs[0]), int(self.graphs[-1]) + 1)
+        return self.graphs
+
+    def rowptr(self, rowptr: Array) -> Ints:
+        """[n+1] of the chosen nodes, from that of all nodes."""
+        if not isinstance(self.nodes, slice):
+            return pointer(rowptr[self.nodes + 1] - rowptr[self.nodes])
+        part: Ints = rowptr[self.nodes.start : self.nodes.stop + 1]
+        return part - part[0] if part[0] else part

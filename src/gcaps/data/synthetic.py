@@ -1,4 +1,7 @@
-"""Endless molecule-like graphs, made by array operations: for measuring what sets of any size cost."""
+"""Generated data sets: families of graphs with equal degrees, and any number of molecule-like graphs.
+
+Families test whether a method looks at structure; molecules measure what sets of any size cost.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +9,144 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.random import Generator
 
-from gcaps.data.arrays import pointer
+from gcaps.data.arrays import Array, Ints, pointer
 from gcaps.data.assemble import EdgeRows, assemble
 from gcaps.data.graphset import GraphSet
 
+FAMILIES = ("ring", "torus", "communities", "random")
+"""Names of the classes 0, 1, 2, 3 of :func:`make_families`."""
+SMALLEST, LARGEST = 12, 40
+NOISE = 0.03
+"""Share of the edges that are exchanged at random, so that graphs of a family differ."""
+MIXING = 3
+"""Exchanges per edge that turn a lattice into a random graph; the number of triangles levels off after one."""
+
 MOLECULES = 8192
-"""Graphs that are made together."""
+"""Molecules that are made together."""
 ATOMS = np.array([6, 7, 8, 9, 16])
 SHARES = np.array([0.70, 0.115, 0.115, 0.04, 0.03])
-SIZE, DEVIATION, SMALLEST, LARGEST = 25, 6, 8, 48
+MEAN_SIZE, DEVIATION, SMALLEST_MOLECULE, LARGEST_MOLECULE = 25, 6, 8, 48
 RINGS = 3
 
 
-def random_molecules(count: int, seed: int = 0) -> Iterator[GraphSet]:
-    """``count`` graphs in sets of 8,192: about 25 nodes and 27 edges each, labelled nodes, two classes.
+def make_families(graphs: int = 240, seed: int = 0) -> GraphSet:
+    """Generate connected graphs of 12 to 40 nodes in which every node has exactly four neighbors.
 
-    A tree of mostly short branches, and three edges that close rings of six (one that is there already is not counted
-    twice). Node labels are those of organic molecules' atoms, drawn independently. A graph is of class 1 if and only if
-    a nitrogen (7) and an oxygen (8) are joined, which about half of the graphs have and a network can learn. The same
-    seed gives the same graphs, however many are asked for.
+    The four classes are ring lattices, torus grids, two communities with a narrow bridge, and random graphs. All
+    classes have the same sizes (if ``graphs`` is a multiple of 4) and nodes have no labels, so only the arrangement of
+    the edges distinguishes them. A seed gives the same set on every computer.
+    """
+    rng = np.random.default_rng(seed)
+    rows = np.arange(SMALLEST, LARGEST + 1)
+    pool = rows[_torus_rows(rows) > 1]
+    kinds = len(FAMILIES)
+    size = np.repeat(pool[(rng.random(-(-graphs // kinds)) * len(pool)).astype(np.int64)], kinds)[:graphs]
+    family = np.arange(graphs) % kinds
+    stack = _Stack(size, _starting_edges(family, size))
+    half = (np.arange(LARGEST) >= (size // 2)[:, None]).astype(np.int64)
+    whole = np.zeros_like(half)
+    split = family == FAMILIES.index("communities")
+    stack.exchange(np.where(split, MIXING * 2 * size, 0), rng, within=half)
+    stack.exchange(np.where(family == FAMILIES.index("random"), MIXING * 2 * size, 0), rng, within=whole)
+    stack.exchange(split.astype(np.int64), rng, across=half)
+    stack.exchange(np.rint(NOISE * 2 * size).astype(np.int64), rng, within=whole)
+    while (apart := ~stack.connected()).any():
+        stack.exchange(apart.astype(np.int64), rng, within=whole)
+    made = stack.shuffled(rng, family)
+    return replace(made, notes={})
+
+
+def _torus_rows(size: Array) -> Ints:
+    """Largest number of rows from 3 to √size of a grid of ``size`` nodes; 1 if there is no such grid."""
+    rows = np.arange(3, int(LARGEST**0.5) + 1)
+    fits = (size[:, None] % rows == 0) & (rows * rows <= size[:, None])
+    most: Ints = np.where(fits, rows, 1).max(axis=1)
+    return most
+
+
+def _starting_edges(family: Ints, size: Ints) -> Ints:
+    """[G, 2·LARGEST, 2] two edges for each node v, at 2v and 2v+1: the regular lattice of each family."""
+    v = np.arange(LARGEST)
+    n, half = size[:, None], (size // 2)[:, None]
+
+    def step(k: int, first: Array, length: Array) -> Array:
+        return first + (v - first + k) % length
+
+    columns = n // _torus_rows(size)[:, None]
+    ring = np.stack([step(1, np.zeros_like(n), n), step(2, np.zeros_like(n), n)], axis=2)
+    torus = np.stack([v // columns * columns + (v % columns + 1) % columns, (v + columns) % n], axis=2)
+    first, length = np.where(v < half, 0, half), np.where(v < half, half, n - half)
+    communities = np.stack([step(1, first, length), step(2, first, length)], axis=2)
+    other = np.stack([ring, torus, communities, ring])[family, np.arange(len(family))]
+    return np.stack([np.broadcast_to(v[:, None], other.shape), other], axis=3).reshape(len(family), 2 * LARGEST, 2)
+
+
+class _Stack:
+    """All graphs as padded edge lists and adjacency matrices, changed together."""
+
+    def __init__(self, size: Ints, ends: Ints) -> None:
+        self.size, self.ends = size, ends
+        self.adjacent = np.zeros((len(size), LARGEST, LARGEST), dtype=bool)
+        graph, edge = np.nonzero(np.arange(2 * LARGEST) < 2 * size[:, None])
+        self._set(graph, ends[graph, edge, 0], ends[graph, edge, 1], True)
+
+    def _set(self, graph: Array, u: Array, v: Array, value: bool) -> None:
+        self.adjacent[graph, u, v] = self.adjacent[graph, v, u] = value
+
+    def exchange(self, count: Ints, rng: Generator, *, within: Ints | None = None, across: Ints | None = None) -> None:
+        """Replace edges a–b, c–d by a–d, c–b, ``count[g]`` times in graph g, which keeps all degrees.
+
+        The two edges are drawn at random until they are ``within`` one part of the nodes (or lie ``across`` two) and
+        the result is a simple graph.
+        """
+        left = count.copy()
+        while (left > 0).any():
+            g = np.flatnonzero(left > 0)
+            draw = rng.random((len(g), 3))
+            i, j = (draw[:, :2] * (2 * self.size[g])[:, None]).astype(np.int64).T
+            (a, b), (c, d) = self.ends[g, i].T, self.ends[g, j].T
+            c, d = np.where(draw[:, 2] < 0.5, (c, d), (d, c))
+            sound = (a != c) & (a != d) & (b != c) & (b != d) & ~self.adjacent[g, a, d] & ~self.adjacent[g, c, b]
+            if within is not None:
+                sound &= within[g, a] == within[g, c]
+            if across is not None:
+                sound &= across[g, a] != across[g, c]
+            g, i, j, a, b, c, d = (values[sound] for values in (g, i, j, a, b, c, d))
+            self._set(g, a, b, False)
+            self._set(g, c, d, False)
+            self._set(g, a, d, True)
+            self._set(g, c, b, True)
+            self.ends[g, i], self.ends[g, j] = np.stack([a, d], axis=1), np.stack([c, b], axis=1)
+            left[g] -= 1
+
+    def connected(self) -> Array:
+        """[G] whether node 0 reaches all others."""
+        reach = self.adjacent | np.eye(LARGEST, dtype=bool)
+        for _ in range(LARGEST.bit_length()):
+            reach = np.matmul(reach.astype(np.float32), reach.astype(np.float32)) > 0
+        connected: Array = reach[:, 0].sum(axis=1) == self.size
+        return connected
+
+    def shuffled(self, rng: Generator, labels: Ints) -> GraphSet:
+        """Return the set with the nodes of each graph in random order."""
+        real = np.arange(LARGEST) < self.size[:, None]
+        order = np.argsort(np.where(real, rng.random(real.shape), 2.0), axis=1, kind="stable")
+        graph, u, v = np.nonzero(
+            self.adjacent[np.arange(len(order))[:, None, None], order[:, :, None], order[:, None, :]]
+        )
+        ptr = pointer(self.size)
+        return assemble("families", ptr, EdgeRows(ptr[graph] + u, ptr[graph] + v), y=labels)
+
+
+def random_molecules(count: int, seed: int = 0) -> Iterator[GraphSet]:
+    """Yield ``count`` graphs in sets of 8,192, with about 25 nodes and 27 edges each, labelled nodes and two classes.
+
+    A graph is a tree of mostly short branches plus three edges that close rings of six, unless they exist already. Node
+    labels are the atomic numbers of organic molecules, drawn independently. The class is 1 if and only if a nitrogen
+    (7) and an oxygen (8) are adjacent, which holds for about half of the graphs and can be learned by a network. The
+    first graphs for a seed do not depend on ``count``.
     """
     for number, first in enumerate(range(0, count, MOLECULES)):
         made = _molecules(np.random.default_rng([seed, number]))
@@ -33,7 +154,8 @@ def random_molecules(count: int, seed: int = 0) -> Iterator[GraphSet]:
 
 
 def _molecules(rng: np.random.Generator) -> GraphSet:
-    sizes = np.rint(rng.normal(SIZE, DEVIATION, MOLECULES)).astype(np.int64).clip(SMALLEST, LARGEST)
+    sizes = np.rint(rng.normal(MEAN_SIZE, DEVIATION, MOLECULES)).astype(np.int64)
+    sizes = sizes.clip(SMALLEST_MOLECULE, LARGEST_MOLECULE)
     ptr = pointer(sizes)
     first = np.repeat(ptr[:-1], sizes)
     position = np.arange(ptr[-1]) - first

@@ -1,7 +1,7 @@
-"""What is to be predicted: read from a source as it is, encoded for training and decoded for people.
+"""Targets: values as in the source, and their encoding as class numbers.
 
-``GraphSet.y`` holds what the source says. Estimators learn on class numbers 0..C−1; :class:`Classes` goes from one to
-the other and back, so that ``predict`` answers in the source's own words.
+``GraphSet.y`` contains the source's values. Estimators train on class numbers 0..C−1; :class:`Classes` converts between
+the two, so that ``predict`` returns the source's values.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from gcaps.errors import DataError
 
 
 def target_array(values: Sequence[Any]) -> Array | None:
-    """[G] one value for each graph, or None where none has one.
+    """[G] array of one value for each graph; None if no graph has one.
 
-    Strings stay strings and booleans booleans; integers become int64, and numbers that are not all integers float64.
+    Strings and booleans are kept; integers become int64, and numbers that are not all integers float64.
 
     Raises:
-        DataError: only some graphs have a value, or values are of different kinds; the graph is called ``graphs[i]``.
+        DataError: only some graphs have a value, or they mix strings, booleans and numbers; the message names the
+            graph ``graphs[i]``.
     """
     missing = [i for i, value in enumerate(values) if value is None]
     if len(missing) == len(values):
@@ -43,7 +44,7 @@ def target_array(values: Sequence[Any]) -> Array | None:
 
 
 def kind(dtype: np.dtype[Any]) -> str:
-    """``"string"``, ``"boolean"`` or ``"number"``."""
+    """Return ``"string"``, ``"boolean"`` or ``"number"``."""
     return {"U": "string", "b": "boolean"}.get(dtype.kind, "number")
 
 
@@ -61,38 +62,38 @@ def _dtype(value: Any, i: int) -> np.dtype[Any]:
 
 @dataclass(frozen=True)
 class Classes:
-    """The classes of a training set, in ascending order."""
+    """Classes of a training set."""
 
     names: Array
-    """[C] as in the source."""
+    """[C] values in the source, ascending."""
 
     @classmethod
     def of(cls, y: Array, where: str = "y") -> Self:
-        """The classes that ``y`` [G] has.
+        """Find the classes of ``y``.
 
         Args:
-            y: one value for each graph.
-            where: what errors name.
+            y: [G] one value for each graph.
+            where: name of y in error messages.
 
         Raises:
-            DataError: there are fewer than two, or ``y`` holds real numbers that are not whole.
+            DataError: there are fewer than two classes, or ``y`` contains numbers that are not integers.
         """
         values = np.asarray(y)
         if values.ndim != 1:
             raise DataError(f"has shape {values.shape}; a classifier takes one label for each graph", where)
         if values.dtype.kind == "f" and not (np.isfinite(values) & (values == np.rint(values))).all():
-            raise DataError("holds real numbers, not classes; a classifier needs labels that repeat", where)
+            raise DataError("contains real numbers, not classes; a classifier needs classes", where)
         names = np.unique(values)
         if len(names) < 2:
-            said = f"the label {names[0]}" if len(names) else "no label"
-            raise DataError(f"all graphs have {said}; a classifier needs at least two classes", where)
+            found = f"the label {names[0]}" if len(names) else "no label"
+            raise DataError(f"all graphs have {found}; a classifier needs at least two classes", where)
         return cls(names)
 
     def __len__(self) -> int:
         return len(self.names)
 
     def encode(self, y: Array) -> Ints:
-        """[G] class numbers 0..C−1; −1 for a value that is none of the classes."""
+        """[G] class numbers 0..C−1; −1 for values that are not among the classes."""
         values = np.asarray(y)
         if (values.dtype.kind == "U") != (self.names.dtype.kind == "U"):
             return np.full(len(values), -1, dtype=np.int64)
@@ -101,6 +102,6 @@ class Classes:
         return np.where(found, at, -1).astype(np.int64)
 
     def decode(self, codes: Array) -> Array:
-        """[G] what the classes are called in the source."""
+        """[G] values of class numbers in the source."""
         names: Array = self.names[codes]
         return names

@@ -1,27 +1,28 @@
-"""Building a saved GraphSet from a stream: memory is that of one chunk, however many graphs go through."""
+"""Write a saved GraphSet from a stream of graphs, in the memory of one chunk."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import DTypeLike
 
 from gcaps.data.arrays import Array, Ints
-from gcaps.data.columns import place
-from gcaps.data.graphset import Graph, GraphSet, SelfLoops
-from gcaps.data.growing import GrowingArray
-from gcaps.data.objects import from_objects, kind_of, numbers_in
-from gcaps.data.shelf import shelved
+from gcaps.data.assemble import place
+from gcaps.data.graphset import OWNERS, Graph, GraphSet, SelfLoops
+from gcaps.data.io.objects import from_objects, kind_of, numbers_in
 from gcaps.data.storage import open_saved, require_replaceable, write_page
 from gcaps.data.targets import kind
 from gcaps.errors import DataError, GcapsError
+from gcaps.files import locked_draft
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 
 One: TypeAlias = "GraphSet | Graph | Data | nx.Graph"
 BUFFER = 1 << 18
-"""Numbers that single graphs may hold before they are joined and written."""
+"""Numbers that single graphs may hold before they are assembled and written."""
+STRIDE = 1 << 20
+"""Rows that are filled in or converted together."""
 _TABLES = {
     "node_labels": "node labels",
     "x": "node attributes",
@@ -39,11 +42,11 @@ _TABLES = {
 
 
 def write_graphs(graphs: Iterable[One], path: str | Path, name: str | None = None) -> GraphSet:
-    """Write graphs, whatever yields them, to the folder ``path`` and open it.
+    """Write graphs from any iterable to the folder ``path`` and open it.
 
     Args:
-        graphs: GraphSets (chunks), :class:`Graph` or PyG ``Data`` objects or NetworkX graphs, one after the other.
-        path: the folder, by convention ``NAME.gset``; a set that stood there before is replaced at the very end.
+        graphs: GraphSets (chunks), :class:`Graph` or PyG ``Data`` objects or NetworkX graphs.
+        path: folder, by convention ``NAME.gset``; a set that is there is replaced at the end.
         name: of the set; by default that of the folder.
     """
     with GraphSetWriter(path, name) as writer:
@@ -53,13 +56,13 @@ def write_graphs(graphs: Iterable[One], path: str | Path, name: str | None = Non
 
 
 class GraphSetWriter:
-    """A saved GraphSet that is written chunk by chunk, as a context manager.
+    """Context manager that writes a GraphSet chunk by chunk.
 
-    What is written is what :meth:`GraphSet.save` would write of all graphs together. It takes its place when the block
-    ends well; if it does not, nothing of it is left.
+    The files are those that :meth:`GraphSet.save` would write for all graphs together. They appear at ``path`` when the
+    block ends without an exception; otherwise nothing is left.
 
     Args:
-        path: the folder, by convention ``NAME.gset``.
+        path: folder, by convention ``NAME.gset``.
         name: of the set; by default that of the folder.
     """
 
@@ -77,7 +80,7 @@ class GraphSetWriter:
 
     def __enter__(self) -> Self:
         require_replaceable(self.path)
-        self._folder = self._exit.enter_context(shelved(self.path))
+        self._folder = self._exit.enter_context(locked_draft(self.path))
         self._folder.mkdir()
         return self
 
@@ -97,13 +100,13 @@ class GraphSetWriter:
 
     @property
     def scratch(self) -> Path:
-        """A folder beside the arrays for what is needed on the way; it vanishes with the writer."""
+        """Temporary folder, removed with the writer."""
         folder = self._folder.parent / "scratch"
         folder.mkdir(exist_ok=True)
         return folder
 
     def add(self, graph: One) -> None:
-        """The next graph, or a GraphSet with the next graphs."""
+        """Write the next graph, or the next graphs of a GraphSet."""
         if isinstance(graph, GraphSet):
             self.extend(graph)
             return
@@ -115,10 +118,11 @@ class GraphSetWriter:
             self._flush()
 
     def extend(self, graphs: GraphSet) -> None:
-        """The next graphs.
+        """Write the next graphs; they keep their ids, or are called by their positions in the stream.
 
         Raises:
-            DataError: the graphs do not go with those before; they are called ``graphs[i]``, counted over the stream.
+            DataError: the graphs do not match those before; the message names them ``graphs[i]`` by position in the
+                stream.
         """
         self._flush()
         for chunk in graphs.chunks():
@@ -134,7 +138,7 @@ class GraphSetWriter:
             chunk = from_objects(listed, self.name)
         except DataError as error:
             raise _renumbered(error, self.num_graphs) from error
-        # other objects say by the absence of weights that there are none, a Graph that all are one
+        # a Graph without weights has weights 1; other objects without weights do not match those with weights
         self._extend(chunk, strict=kind_of(listed[0]) != "graph")
         self._notes.update(chunk.notes)
 
@@ -154,12 +158,12 @@ class GraphSetWriter:
         self._sound = True
 
     def _check(self, graphs: GraphSet, edges: Ints, strict: bool) -> None:
-        """The chunk has the fields of those before; ``edges`` [G] are its graphs' arcs and loops."""
-        owners = {"node": graphs.sizes, "edge": edges, "graph": np.ones(len(graphs), dtype=np.int64)}
+        """Raise a DataError if the chunk lacks fields of earlier ones; ``edges`` [G] counts arcs and loops."""
+        owners = {"nodes": graphs.sizes, "arcs": edges, "graphs": np.ones(len(graphs), dtype=np.int64)}
         for owner, rows in owners.items():
             if rows.any():
                 self._first.setdefault(owner, self.num_graphs + int(np.flatnonzero(rows)[0]))
-        self._check_presence("y", "label", graphs.y, owners["graph"])
+        self._check_presence("y", "label", graphs.y, owners["graphs"])
         known = self._arrays.get("y")
         self._check_kind("label", graphs.y, None if known is None else known.dtype)
         named = self._arrays.get("given_ids")
@@ -167,7 +171,7 @@ class GraphSetWriter:
         self._check_kind("id", graphs.ids, positions if named is None else named.dtype)
         for key, what in _TABLES.items():
             table: Array | None = getattr(graphs, key)
-            self._check_presence(key, what, table, owners[_owner(key)])
+            self._check_presence(key, what, table, owners[OWNERS[key]])
             known = self._arrays.get(key)
             if table is not None and known is not None and table.shape[1:] != known.width:
                 problem = f"{what}: {table.shape[1]} columns; {place(self._first[key])} has {known.width[0]}"
@@ -176,8 +180,8 @@ class GraphSetWriter:
             self._check_presence("edge_weight", "edge weight", graphs.edge_weight, edges)
 
     def _check_presence(self, key: str, what: str, table: Array | None, rows: Ints) -> None:
-        """All graphs with rows have the field, or none has."""
-        owner = _owner(key)
+        """Raise a DataError if some graphs with rows have the field and others do not."""
+        owner = OWNERS[key]
         if table is None:
             if key not in self._first or not rows.any():
                 return
@@ -190,13 +194,13 @@ class GraphSetWriter:
         raise DataError(f"has no {what} while {place(has)} has; give it to all graphs or to none", place(missing))
 
     def _check_kind(self, what: str, values: Array | None, before: np.dtype[Any] | None) -> None:
-        """The values are of the kind of those before: numbers do not silently become strings."""
+        """Raise a DataError if values are of another kind than before, rather than turn numbers into strings."""
         if values is not None and len(values) and before is not None and kind(values.dtype) != kind(before):
             problem = f"has the {what} {values[0].item()!r} while {place(0)} has a {kind(before)}; convert one of them"
             raise DataError(problem, place(self.num_graphs))
 
     def _append(self, graphs: GraphSet, loops: SelfLoops) -> None:
-        old = 1 if self.num_graphs else 0  # a pointer begins with 0 once
+        old = 1 if self.num_graphs else 0  # a pointer has one leading 0
         self._array("ptr", np.int64).append(graphs.ptr[old:] + self._nodes)
         self._array("rowptr", np.int64).append(graphs.rowptr[old:] + self._arcs)
         self._array("col", np.int32).append(graphs.col)
@@ -221,7 +225,7 @@ class GraphSetWriter:
             self._append_weight("loops.weight", weight, self._loops, len(loops.node))
 
     def _append_ids(self, ids: Array | None, count: int) -> None:
-        """Graphs without a name of their own are called by their positions in the stream, which need not be written."""
+        """Append ids, by default positions in the stream; positions alone are not written."""
         positions = np.arange(self.num_graphs, self.num_graphs + count)
         ids = positions if ids is None else ids
         if "given_ids" not in self._arrays and np.array_equal(ids, positions):
@@ -232,7 +236,7 @@ class GraphSetWriter:
         named.append(ids)
 
     def _append_weight(self, key: str, weight: Array | None, before: int, count: int) -> None:
-        """Weights that come late, or are absent later on, are one in the graphs that have none."""
+        """Append weights; graphs without weights, before or after, get 1."""
         if weight is None and key not in self._arrays and not (key == "loops.weight" and "edge_weight" in self._arrays):
             return
         if key not in self._arrays:
@@ -251,7 +255,7 @@ class GraphSetWriter:
     def _finish(self) -> None:
         self._flush()
         if not self._sound:
-            raise GcapsError(f"{self.path}: an error on the way left graphs out; nothing was written")
+            raise GcapsError(f"{self.path}: graphs are missing because of an earlier error; nothing was written")
         if not self.num_graphs:
             raise DataError(f"{self.name}: there are no graphs")
         try:
@@ -268,15 +272,71 @@ class GraphSetWriter:
             array.discard()
 
 
-def _owner(key: str) -> str:
-    """Whether an array has a row for each graph, node or edge."""
-    return {"y": "graph", "x": "node"}.get(key, key[:4])
-
-
 def _renumbered(error: DataError, first: int) -> DataError:
-    """The error about a chunk's graphs, with graphs counted over the whole stream, of which ``first`` came before."""
+    """Return the error with graphs numbered over the whole stream, in which ``first`` came before the chunk."""
 
     def shifted(text: str) -> str:
         return re.sub(r"(?<=graphs\[)\d+(?=\])|(?<= of graph )\d+", lambda m: str(int(m[0]) + first), text)
 
     return DataError(shifted(error.problem), None if error.file is None else shifted(error.file), error.line)
+
+
+class GrowingArray:
+    """An .npy file that rows are appended to; after :meth:`close` it is what ``np.save`` would have written.
+
+    NumPy pads the header of an .npy file so that the number of rows can be changed in place.
+
+    Args:
+        file: path of the new file.
+        dtype: type of the entries.
+        width: shape of a row, () for a single number.
+    """
+
+    def __init__(self, file: Path, dtype: DTypeLike, width: tuple[int, ...] = ()) -> None:
+        self.file, self.dtype, self.width, self.rows = file, np.dtype(dtype), tuple(width), 0
+        self._stream: IO[bytes] = file.open("xb+")
+        self._write_header()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(rows, columns)."""
+        return (self.rows, *self.width)
+
+    def append(self, rows: Array) -> None:
+        """Append rows of this width; if their type is wider, earlier rows are converted to it."""
+        wider = np.promote_types(self.dtype, rows.dtype)
+        if wider != self.dtype:
+            self._widen(wider)
+        self._stream.write(np.ascontiguousarray(rows, dtype=self.dtype).data)
+        self.rows += len(rows)
+
+    def fill(self, count: int, value: float) -> None:
+        """Append ``count`` rows of the same value."""
+        for first in range(0, count, STRIDE):
+            self.append(np.full((min(STRIDE, count - first), *self.width), value, dtype=self.dtype))
+
+    def close(self) -> None:
+        """Complete the header and close the file."""
+        self._stream.seek(0)
+        self._write_header()
+        self._stream.close()
+
+    def discard(self) -> None:
+        """Close the incomplete file."""
+        with suppress(OSError):  # unwritten data does not matter any more
+            self._stream.close()
+
+    def _write_header(self) -> None:
+        facts = {"descr": npy.dtype_to_descr(self.dtype), "fortran_order": False, "shape": self.shape}
+        npy.write_array_header_1_0(self._stream, facts)
+
+    def _widen(self, dtype: np.dtype[np.generic]) -> None:
+        self.close()
+        spare = self.file.with_suffix(".narrow")
+        self.file.rename(spare)
+        narrow = np.load(spare, mmap_mode="r" if self.rows else None, allow_pickle=False)
+        self.__init__(self.file, dtype, self.width)  # type: ignore[misc]
+        for first in range(0, len(narrow), STRIDE):
+            self.append(narrow[first : first + STRIDE].astype(dtype))
+        del narrow
+        spare.unlink()

@@ -91,10 +91,13 @@ class KernelClassifier(GraphClassifier):
             return inside
 
         choice = choose((training_gram(k) for k in range(len(kernels))), y, penalties, splits)
-        self.svm_ = fit_svm(training_gram(choice.kernel), y, choice.C)
+        svm = fit_svm(training_gram(choice.kernel), y, choice.C)
+        support = np.flatnonzero(np.abs(svm.coefficients).max(axis=0, initial=0.0) > 0)
+        self.svm_, self._support_ = svm.restrict(support), np.asarray(train)[support]
         self.kernel_ = kernels[choice.kernel]
-        self._train_ = np.asarray(train)
-        self._graphs_: GraphSet | None = None if whole[choice.kernel] is None else prepared.graphs
+        self._graphs_: GraphSet | None = prepared.graphs  # the kernel is fitted when it is first needed
+        if whole[choice.kernel] is None:
+            self.kernel_, self._graphs_ = self.kernel_.restrict(support), None
         self.chosen_ = {
             "kernel": type(self.kernel_).__name__,
             **self.kernel_.get_params(),
@@ -114,7 +117,7 @@ class KernelClassifier(GraphClassifier):
         gram = whole[chosen]
         if gram is None:
             return self._predict_proba(prepared.graphs.subset(indices))
-        return class_scores(self.svm_, gram[np.ix_(indices, self._train_)], len(self.classes_))
+        return class_scores(self.svm_, gram[np.ix_(indices, self._support_)], len(self.classes_))
 
     def _predict_proba(self, graphs: GraphSet) -> Floats:
         return class_scores(self.svm_, self.transform(graphs), len(self.classes_))
@@ -125,14 +128,14 @@ class KernelClassifier(GraphClassifier):
         return self.svm_.decision_function(self.transform(X))
 
     def transform(self, X: Any) -> Floats:
-        """Return the kernel values [G, n] of graphs against the training graphs that the SVM keeps."""
+        """Return the kernel values [G, s] of graphs against the support graphs."""
         check_is_fitted(self, "classes_")
         return self._fitted_kernel().transform(load(X, labelled=False))
 
     def _fitted_kernel(self) -> GraphKernel:
-        """Return the chosen kernel, fitted on the training graphs when it is first needed."""
+        """Return the chosen kernel, fitted on the support graphs when it is first needed."""
         if self._graphs_ is not None:
-            self.kernel_ = clone(self.kernel_).fit(self._graphs_.subset(self._train_))
+            self.kernel_ = clone(self.kernel_).fit(self._graphs_.subset(self._support_))
             self._graphs_ = None
         return self.kernel_
 
@@ -150,17 +153,15 @@ class KernelClassifier(GraphClassifier):
     @property
     def describes(self) -> str:
         """What predicts, in words."""
-        support = int((np.abs(self.svm_.coefficients).max(axis=0, initial=0.0) > 0).sum())
+        support = self.svm_.coefficients.shape[1]
         return f"an SVM on {type(self.kernel_).__name__} with C = {self.chosen_['C']:g}, {support:,} support graphs"
 
     def state(self) -> State:
-        """Return the chosen kernel, restricted to the support graphs, and the SVM."""
-        support = np.flatnonzero(np.abs(self.svm_.coefficients).max(axis=0, initial=0.0) > 0)
-        arrays, values = self._fitted_kernel().restrict(support).state()
-        svm = self.svm_.restrict(support)
+        """Return the chosen kernel, fitted on the support graphs, and the SVM."""
+        arrays, values = self._fitted_kernel().state()
         return {
             **{f"kernel.{name}": array for name, array in arrays.items()},
-            **{f"svm.{name}": array for name, array in svm.arrays().items()},
+            **{f"svm.{name}": array for name, array in self.svm_.arrays().items()},
         }, {
             "kernel": type(self.kernel_).__name__,
             "params": self.kernel_.get_params(),

@@ -80,7 +80,9 @@ def _blocks(columns: Array, rows: int) -> list[Array]:
 
 
 @njit(cache=True, nogil=True)
-def _add_products(K, indptr, indices, data, y_indptr, y_indices, y_data):  # type: ignore[no-untyped-def]
+def _add_products(
+    K: Array, indptr: Array, indices: Array, data: Array, y_indptr: Array, y_indices: Array, y_data: Array
+) -> None:
     """Compute K += X Yᵀ from X in CSR and Y in CSC format."""
     for i in range(len(indptr) - 1):
         for a in range(indptr[i], indptr[i + 1]):

@@ -11,8 +11,7 @@ from numba import njit
 
 from gcaps.data.arrays import Array, Ints, pointer
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names as Hashes
-from gcaps.data.names import join, mix, sums
+from gcaps.data.hashing import Hashes, join, mix, sums
 from gcaps.errors import ConfigError
 from gcaps.kernels.base import FeatureKernel, SubstructureCounts, check_seed, map_threads, mix64, split_work
 
@@ -143,7 +142,7 @@ def induced_counts(graphs: GraphSet, size: int, motifs: Ints) -> Ints:
             0b111111: cliques,
         }
     chosen, copies = graphlets(size)
-    position = {int(name): at for at, name in enumerate(isomorphism_hashes(np.array(chosen), size))}
+    position = {int(value): at for at, value in enumerate(isomorphism_hashes(np.array(chosen), size))}
     found = np.zeros((len(graphs), len(chosen)), dtype=np.int64)
     for code, count in by_code.items():
         found[:, position[int(isomorphism_hashes(np.array([code]), size)[0])]] = count
@@ -213,7 +212,7 @@ def graphlets(k: int) -> tuple[tuple[int, ...], Ints]:
     for code in codes[np.argsort(size, kind="stable")]:
         kinds.setdefault(int(hashes[code]), int(code))
     chosen = list(kinds.values())
-    number = {name: at for at, name in enumerate(kinds)}
+    number = {value: at for at, value in enumerate(kinds)}
     copies = np.zeros((len(chosen), len(chosen)), dtype=np.int64)
     for j, code in enumerate(chosen):
         bits = [b for b in range(comb(k, 2)) if code >> b & 1]
@@ -224,7 +223,7 @@ def graphlets(k: int) -> tuple[tuple[int, ...], Ints]:
 
 
 @njit(cache=True, nogil=True)
-def count_motifs(first, last, ptr, rowptr, col, rank):  # type: ignore[no-untyped-def]
+def count_motifs(first: int, last: int, ptr: Array, rowptr: Array, col: Array, rank: Array) -> Ints:
     """Count triangles, Σ_e C(t_e, 2), Σ_v t_v (d_v − 2), 4-cycles and 4-cliques of the graphs first..last−1.
 
     t_e and t_v are the numbers of triangles at an edge and at a node. ``rank`` [N] orders each graph's nodes by degree:
@@ -311,16 +310,18 @@ def count_motifs(first, last, ptr, rowptr, col, rank):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True)
-def _ones(x):  # type: ignore[no-untyped-def]
+def _ones(x: np.uint64) -> int:
     """Return the number of bits that are set."""
     x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+    return int(np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56)))
 
 
 @njit(cache=True, nogil=True)
-def sample_codes(out, g, k, connected, state, ptr, rowptr, col):  # type: ignore[no-untyped-def]
+def sample_codes(
+    out: Array, g: int, k: int, connected: bool, state: np.uint64, ptr: Array, rowptr: Array, col: Array
+) -> None:
     """Fill ``out`` with codes of induced subgraphs on k random nodes of graph g; −1 if there are too few nodes.
 
     Nodes are drawn uniformly, or with ``connected`` one by one among the neighbors of those drawn before.
@@ -379,7 +380,7 @@ def sample_codes(out, g, k, connected, state, ptr, rowptr, col):  # type: ignore
 
 
 @njit(cache=True, nogil=True)
-def _adjacent(u, v, base, rowptr, col):  # type: ignore[no-untyped-def]
+def _adjacent(u: int, v: int, base: int, rowptr: Array, col: Array) -> bool:
     """Search v in the sorted neighbors of u."""
     low, high = rowptr[base + u], rowptr[base + u + 1]
     while low < high:
@@ -388,4 +389,4 @@ def _adjacent(u, v, base, rowptr, col):  # type: ignore[no-untyped-def]
             low = middle + 1
         else:
             high = middle
-    return low < rowptr[base + u + 1] and col[low] == v
+    return bool(low < rowptr[base + u + 1] and col[low] == v)

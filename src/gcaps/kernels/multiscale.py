@@ -10,7 +10,7 @@ from numba import njit
 
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names as Hashes
+from gcaps.data.hashing import Hashes
 from gcaps.errors import ConfigError
 from gcaps.kernels.base import GraphKernel, State, check_seed, map_threads, mix64, node_hashes, split_work
 
@@ -200,7 +200,18 @@ class MultiscaleLaplacian(GraphKernel):
 
 
 @njit(cache=True, nogil=True)
-def flg_states(graph, root, radius, ptr, rowptr, col, weight, U, eta, gamma):  # type: ignore[no-untyped-def]
+def flg_states(
+    graph: Array,
+    root: Array,
+    radius: int,
+    ptr: Array,
+    rowptr: Array,
+    col: Array,
+    weight: Array,
+    U: Array,
+    eta: float,
+    gamma: float,
+) -> FLG:
     """Compute S⁻¹ and log|S|, S = Uᵀ(L + ηI)⁻¹U + γI, of m neighborhoods.
 
     Roots with the same neighborhood, as in cliques and around hubs, share its state: sets of nodes are identified by
@@ -288,7 +299,17 @@ def flg_states(graph, root, radius, ptr, rowptr, col, weight, U, eta, gamma):  #
 
 
 @njit(cache=True, nogil=True)
-def _solve_dense(S, base, members, place, diagonal, rowptr, col, weight, U):  # type: ignore[no-untyped-def]
+def _solve_dense(
+    S: Array,
+    base: int,
+    members: Array,
+    place: Array,
+    diagonal: Array,
+    rowptr: Array,
+    col: Array,
+    weight: Array,
+    U: Array,
+) -> None:
     """Compute the lower triangle of S = Uᵀ(L + ηI)⁻¹U by Cholesky factorisation; ``diagonal`` is that of L + ηI."""
     size, P = len(members), U.shape[1]
     M, rows = np.zeros((size, size)), np.empty((size, P))
@@ -315,7 +336,17 @@ def _solve_dense(S, base, members, place, diagonal, rowptr, col, weight, U):  # 
 
 
 @njit(cache=True, nogil=True)
-def _solve_iteratively(S, base, members, place, diagonal, rowptr, col, weight, U):  # type: ignore[no-untyped-def]
+def _solve_iteratively(
+    S: Array,
+    base: int,
+    members: Array,
+    place: Array,
+    diagonal: Array,
+    rowptr: Array,
+    col: Array,
+    weight: Array,
+    U: Array,
+) -> None:
     """Compute the same as :func:`_solve_dense` by conjugate gradients, preconditioned with the diagonal."""
     size, P = len(members), U.shape[1]
     z, r, p, q = np.empty(size), np.empty(size), np.empty(size), np.empty(size)
@@ -355,7 +386,7 @@ def _solve_iteratively(S, base, members, place, diagonal, rowptr, col, weight, U
 
 
 @njit(cache=True, nogil=True)
-def flg_kernel(inverse, logdet, other_inverse, other_logdet, symmetric):  # type: ignore[no-untyped-def]
+def flg_kernel(inverse: Array, logdet: Array, other_inverse: Array, other_logdet: Array, symmetric: bool) -> Floats:
     """Compute |½S⁻¹ + ½S'⁻¹|^(−1/2) / (|S| |S'|)^(1/4), [m, n], of all pairs or of the upper triangle."""
     m, n, P = len(inverse), len(other_inverse), inverse.shape[1]
     K = np.zeros((m, n))
@@ -374,7 +405,7 @@ def flg_kernel(inverse, logdet, other_inverse, other_logdet, symmetric):  # type
 
 
 @njit(cache=True, nogil=True)
-def _cholesky(M, n):  # type: ignore[no-untyped-def]
+def _cholesky(M: Array, n: int) -> None:
     """Replace the lower triangle of M by its Cholesky factor."""
     for j in range(n):
         for k in range(j):
@@ -387,7 +418,7 @@ def _cholesky(M, n):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _invert(C, out):  # type: ignore[no-untyped-def]
+def _invert(C: Array, out: Array) -> None:
     """Compute out = (CCᵀ)⁻¹ from a lower triangular C."""
     n = len(C)
     T = np.zeros((n, n))

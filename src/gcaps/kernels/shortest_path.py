@@ -12,8 +12,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from gcaps.data.arrays import Array, Floats, Ints, pointer
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names as Hashes
-from gcaps.data.names import join, mix, rows
+from gcaps.data.hashing import Hashes, join, mix, rows
 from gcaps.errors import ConfigError
 from gcaps.kernels.base import FeatureKernel, State, SubstructureCounts, map_threads, split_work
 
@@ -136,7 +135,7 @@ def _binned_lengths(graph: GraphSet, label: Ints, width: float) -> Paths:
 
 
 @njit(cache=True, nogil=True)
-def hop_counts(first, last, ptr, rowptr, col, label, by_label):  # type: ignore[no-untyped-def]
+def hop_counts(first: int, last: int, ptr: Array, rowptr: Array, col: Array, label: Array, by_label: Array) -> Paths:
     """Count the paths of the graphs first..last−1 by breadth-first search from every node.
 
     Args:
@@ -214,7 +213,7 @@ def hop_counts(first, last, ptr, rowptr, col, label, by_label):  # type: ignore[
 
 
 @njit(cache=True, nogil=True)
-def _enlarged(array, size):  # type: ignore[no-untyped-def]
+def _enlarged(array: Array, size: int) -> Array:
     """Copy an array into a longer one."""
     longer = np.empty(size, dtype=array.dtype)
     longer[: len(array)] = array

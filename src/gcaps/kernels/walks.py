@@ -9,8 +9,7 @@ from numba import njit
 
 from gcaps.data.arrays import Array, Floats, Ints, Ints32, pointer
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names as Hashes
-from gcaps.data.names import mix, neighbors_of_set, rows
+from gcaps.data.hashing import Hashes, mix, neighbors_of_set, rows
 
 
 class Unions(NamedTuple):
@@ -111,37 +110,26 @@ def matched_walks(
     out: Array = np.zeros((len(others), rows[1] - rows[0], others.shape[1]))
     y = np.zeros((int(H.kind.max(initial=0)) + 1) * int(np.diff(H.ptr[union : union + 2, 1])[0]))
     scratch = np.empty((5, np.diff(G.ptr[:, 1]).max()), dtype=np.int64)
-    _power_iteration(out, y, scratch, *G, *H, *rows, union, root[0], others, bound[0], bound[1][columns], mirrored, tol)
+    _power_iteration(out, y, scratch, G, H, rows, union, root[0], others, bound[0], bound[1][columns], mirrored, tol)
     return out
 
 
 @njit(cache=True, nogil=True)
-def _power_iteration(  # type: ignore[no-untyped-def]
-    out,
-    y,
-    scratch,
-    g_ptr,
-    g_graph,
-    g_runs,
-    g_kind,
-    g_slot,
-    g_weight,
-    h_ptr,
-    h_graph,
-    h_runs,
-    h_kind,
-    h_slot,
-    h_weight,
-    first,
-    last,
-    union,
-    root_g,
-    root_h,
-    bound_g,
-    bound_h,
-    mirrored,
-    tol,
-):
+def _power_iteration(
+    out: Array,
+    y: Array,
+    scratch: Array,
+    G: Unions,
+    H: Unions,
+    rows: tuple[int, int],
+    union: int,
+    root_g: Array,
+    root_h: Array,
+    bound_g: Array,
+    bound_h: Array,
+    mirrored: bool,
+    tol: float,
+) -> None:
     """Fill ``out`` of :func:`matched_walks`; ``y`` is zero before and after, ``scratch`` is working memory.
 
     x_k(v, w), for a node v of g and a node w of h, is the weighted number of matched walks of length k that begin at
@@ -149,8 +137,11 @@ def _power_iteration(  # type: ignore[no-untyped-def]
     ⟨x_k, x_k⟩: half as many steps as the series has terms, and t_{j+1} ≤ r t_j for even j, where r is the decay times
     both spectral radii. Otherwise the terms are Σ x_k, and the rest is at most |x_0| |x_k| (r + r² + …).
     """
+    g_ptr, g_runs, g_kind, g_slot, g_weight = G.ptr, G.runs, G.kind, G.slot, G.weight
+    h_ptr, h_runs, h_slot, h_weight = H.ptr, H.runs, H.slot, H.weight
+    first, last = rows
     n = h_ptr[union + 1, 1] - h_ptr[union, 1]
-    owner = h_graph[h_ptr[union, 1] : h_ptr[union + 1, 1]]
+    owner = H.graph[h_ptr[union, 1] : h_ptr[union + 1, 1]]
     decays, _, count = out.shape
     begin, width, at, low, high = scratch
     x = z = np.empty(0)
@@ -244,13 +235,13 @@ def _power_iteration(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _add(y, factor, x):  # type: ignore[no-untyped-def]
+def _add(y: Array, factor: float, x: Array) -> None:
     for i in range(len(x)):
         y[i] += factor * x[i]
 
 
 @njit(cache=True, nogil=True)
-def _gather(z, y, slot, weight):  # type: ignore[no-untyped-def]
+def _gather(z: Array, y: Array, slot: Array, weight: Array) -> None:
     if len(weight):
         for i in range(len(z)):
             z[i] += weight[i] * y[slot[i]]
@@ -260,7 +251,7 @@ def _gather(z, y, slot, weight):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _sum(z, x, scale, odd, even, mirrored):  # type: ignore[no-untyped-def]
+def _sum(z: Array, x: Array, scale: Array, odd: Array, even: Array, mirrored: bool) -> None:
     for i in range(len(z)):
         z[i] *= scale[i]
         even[i] += z[i] * z[i]

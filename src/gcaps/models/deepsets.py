@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from gcaps.batching.batch import Batch
 from gcaps.config import DeepSetsConfig
 from gcaps.models.network import InputLinear, Network
-from gcaps.nn.dropout import Dropout
-from gcaps.nn.norm import BatchNorm
+from gcaps.nn.regularization import Dropout
+from gcaps.nn.regularization import BatchNorm
 from gcaps.nn.pooling import MeanPool
 
 

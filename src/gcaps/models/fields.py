@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from gcaps.data.arrays import Array, Ints, pointer, ranges
-from gcaps.data.colors import stable_colors
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names, join, mix, neighbors_of_set, sums
+from gcaps.data.hashing import Hashes, join, mix, neighbors_of_set, stable_colors, sums
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class ReceptiveFields:
         return {"fields": torch.from_numpy(np.where(fields >= 0, fields + shift, -1))}
 
 
-def walk_counts(graphs: GraphSet, longest: int = 5) -> list[Names]:
+def walk_counts(graphs: GraphSet, longest: int = 5) -> list[Hashes]:
     """[N] for each length 2..longest: how many walks begin at a node, modulo 2⁶⁴."""
     col, count, found = neighbors_of_set(graphs), graphs.degrees.astype(np.uint64), []
     for _ in range(longest - 1):

@@ -12,14 +12,14 @@ from gcaps.config import CapsuleConfig, Config
 from gcaps.errors import MemoryLimitError
 from gcaps.models.network import Network
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
-from gcaps.nn.dropout import Dropout
+from gcaps.nn.regularization import Dropout
 from gcaps.nn.filters import BASES, batch_filter
-from gcaps.nn.fused.head import Head
-from gcaps.nn.fused.stack import can_fuse, capsule_stack
-from gcaps.nn.norm import BatchNorm
+from gcaps.nn.cpu.head import Head
+from gcaps.nn.cpu.stack import can_fuse, capsule_stack
+from gcaps.nn.regularization import BatchNorm
 from gcaps.nn.pooling import MeanPool, WithCount
-from gcaps.nn.readout import MeanCovariance, every_node
-from gcaps.nn.sortpool import MaxSortPool
+from gcaps.nn.readout import MeanCovariance, repeat_rows
+from gcaps.nn.pooling import MaxSortPool
 
 
 class GCAPS(Network):
@@ -98,10 +98,10 @@ class GCAPS(Network):
         if isinstance(self.readout, MeanCovariance):
             embedding: Tensor = self.readout(Z, *given, multiplicity=batch.multiplicity)
         else:
-            embedding = self.readout(*every_node(Z, *given, batch.multiplicity))
+            embedding = self.readout(*repeat_rows(Z, *given, batch.multiplicity))
         if self.inputs is None:
             return embedding
-        return torch.cat([embedding, self.inputs(*every_node(batch.x, *given, batch.multiplicity))], dim=1)
+        return torch.cat([embedding, self.inputs(*repeat_rows(batch.x, *given, batch.multiplicity))], dim=1)
 
     def node_capsules(self, batch: Batch) -> Tensor:
         """Z [n, D]: the flattened outputs of all capsule layers side by side."""

@@ -12,7 +12,7 @@ from gcaps.config import PSCNConfig
 from gcaps.data.graphset import GraphSet
 from gcaps.models.fields import ReceptiveFields
 from gcaps.models.network import InputLinear, Network
-from gcaps.nn.dropout import Dropout
+from gcaps.nn.regularization import Dropout
 
 LENGTH = 10
 """Length of the second convolution."""

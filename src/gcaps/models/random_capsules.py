@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from gcaps.batching.batch import Batch
 from gcaps.models.gcaps import GCAPS
 from gcaps.models.network import Network
-from gcaps.nn.distances import city_block
+from gcaps.nn.cpu.distances import city_block
 
 
 class RandomCapsuleSVM(Network):

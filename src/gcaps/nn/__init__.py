@@ -1,11 +1,18 @@
-"""Layers: filters, capsule functions, the graph capsule convolution and permutation-invariant readouts."""
+"""Filters, capsule functions, the graph capsule convolution and permutation-invariant readouts.
 
-from gcaps.nn.capsules import CAPSULES, CapsuleFunction, bounded, central_moments, moments, symmetric_means
+Each is a pure function and a thin module over it. :mod:`gcaps.nn.cpu` holds compiled versions of the same formulas,
+which are used for tensors in CPU memory. Code under ``torch.compiler.is_compiling()`` is what torch.compile and
+torch.export record: it does not depend on the values of a tensor, so that one program serves graphs of every size, and
+leaves the backward pass to autograd.
+"""
+
+from gcaps.nn.capsules import CAPSULES, CapsuleFunction, bounded, central_moments, moments
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
 from gcaps.nn.filters import FILTERS, Filter, batch_filter, edge_filter
+from gcaps.nn.pooling import MaxSortPool, max_sort_pool
 from gcaps.nn.readout import MeanCovariance, segment_covariance, segment_mean, signed_root, upper_triangle
-from gcaps.nn.sortpool import MaxSortPool, max_sort_pool
 from gcaps.nn.spectral import filter_polynomial
+from gcaps.nn.symmetric_polynomials import symmetric_means
 
 __all__ = [
     "CAPSULES",

@@ -1,8 +1,8 @@
-"""Filter matrices M of Eq. 5: what a node takes from its neighbors.
+"""Filter matrices M of Eq. 5.
 
-Every filter here has the form  M = diag(d) + diag(l) A diag(r)  with vectors d, l and r that follow from the degrees,
-so one sparse product with A serves them all, forwards and (transposed) backwards. D holds the weighted degrees, and
-L = D − A.
+Every filter has the form  M = diag(d) + diag(l) A diag(r)  with vectors d, l and r that are functions of the degrees, so
+one sparse product with A serves all of them, and one with Aᵀ their gradients. D is the diagonal matrix of weighted
+degrees, and L = D − A.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from gcaps.batching.batch import Batch
 from gcaps.nn.sparse import CSR, from_edge_index
 
 BASES = ("powers", "chebyshev", "cayley")
-"""How a polynomial in M is written: in powers M^k, Chebyshev polynomials T_k(M), or powers of M's Cayley transform."""
+"""Bases of polynomials in M: powers M^k, Chebyshev polynomials T_k(M), or powers of the Cayley transform of M."""
 
 
 class Filter(NamedTuple):
-    """A filter matrix M, ready to be applied, and the adjacency matrix A behind it."""
+    """A filter matrix M and the adjacency matrix A that it was made from."""
 
     diagonal: Tensor | None
-    """[n, 1], or None where it is zero."""
+    """[n, 1] diagonal of M, or None if it is zero."""
     off: CSR
-    """The rest of M."""
+    """M without its diagonal."""
     off_t: CSR
-    """The rest of Mᵀ."""
+    """Mᵀ without its diagonal."""
     A: CSR
     A_t: CSR
     basis: str = "powers"
@@ -43,12 +43,12 @@ class Filter(NamedTuple):
         return _plus_diagonal(self.off_t.matmul(x), self.diagonal, x)
 
     def transposed_order(self) -> Tensor:
-        """[e] where each entry of Aᵀ, row by row, stands in A."""
+        """[e] position in A of each entry of Aᵀ, row by row."""
         return torch.argsort(self.A.col * len(self.A.rowptr) + self.A.rows(), stable=True)
 
     @property
     def requires_grad(self) -> bool:
-        """Whether a gradient with respect to edge weights is wanted."""
+        """Whether edge weights require a gradient."""
         return self.off.value is not None and self.off.value.requires_grad
 
 
@@ -57,33 +57,33 @@ def _plus_diagonal(product: Tensor, diagonal: Tensor | None, x: Tensor) -> Tenso
 
 
 class Structure(NamedTuple):
-    """What a filter is made from."""
+    """Input of a filter's formula."""
 
     A: CSR
     degree: Tensor
     """[n] weighted degrees."""
     graph: Tensor | None
-    """[n] the graph of each node; None where there is only one."""
+    """[n] the graph of each node, or None if there is only one."""
 
 
 class Scaling(NamedTuple):
-    """The vectors of M = diag(diagonal) + diag(left) A diag(right); None is zeros in ``diagonal``, ones elsewhere."""
+    """Vectors of M = diag(diagonal) + diag(left) A diag(right); None means zeros for ``diagonal`` and ones otherwise."""
 
     diagonal: Tensor | None
     left: Tensor | None
     right: Tensor | None
     symmetric: bool = True
-    """Whether M is symmetric where A is."""
+    """Whether M is symmetric if A is."""
     basis: str = "powers"
 
 
 def _inverse(degree: Tensor) -> Tensor:
-    """1/d, and 0 where d = 0: an isolated node takes nothing."""
+    """1/d, and 0 where d = 0 (isolated nodes)."""
     return torch.where(degree > 0, 1 / degree.clamp_min(torch.finfo(degree.dtype).tiny), torch.zeros_like(degree))
 
 
 def _laplacian(of: Structure) -> Scaling:
-    """L = D − A, the paper's own."""
+    """L = D − A, the filter of the paper."""
     return Scaling(of.degree, -torch.ones_like(of.degree), None)
 
 
@@ -99,7 +99,7 @@ def _random_walk_laplacian(of: Structure) -> Scaling:
 
 
 def _adjacency(of: Structure) -> Scaling:
-    """A: with W_0 for the node itself, a sum over the neighbors."""
+    """A: the sum over the neighbors; the node itself enters through W_p0."""
     return Scaling(None, None, None)
 
 
@@ -118,23 +118,23 @@ def _mean(of: Structure) -> Scaling:
 def _chebyshev(of: Structure) -> Scaling:
     """2 L / λ − I for Chebyshev polynomials, which need a spectrum within ±1 (Defferrard et al., 2016).
 
-    λ is a bound of the largest eigenvalue of L that no graph exceeds: the largest d_i + d_j over its edges (Anderson
-    and Morley), graph by graph, so that a graph's filter does not depend on what it is batched with.
+    λ is an upper bound of the largest eigenvalue of L: the largest d_i + d_j over the edges of a graph (Anderson and
+    Morley). It is taken for each graph, so that a filter does not depend on the other graphs of the batch.
     """
     degree, A = of.degree, of.A
     rows = A.rows()
     graph = torch.zeros_like(A.rowptr[1:]) if of.graph is None else of.graph
     both = degree[rows] + degree[A.col]
-    if A.loops:  # they carry no weight and are no edges
+    if A.loops:  # stored with weight zero, not edges
         both = both * (rows != A.col)
-    # one place a node is at least one a graph, and does not depend on what is in the tensors
+    # n ≥ number of graphs, and unlike that number it is known from the shape
     bound = torch.zeros_like(degree).scatter_reduce(0, graph[rows], both, "amax")
-    step = 2 * _inverse(bound)[graph]  # a graph without edges has L = 0, and M = −I
+    step = 2 * _inverse(bound)[graph]  # a graph without edges has L = 0 and M = −I
     return Scaling(step * degree - 1, -step, None, basis="chebyshev")
 
 
 def _cayley(of: Structure) -> Scaling:
-    """The symmetric-normalised Laplacian, whose Cayley transform is then solved for (Levie et al., 2017)."""
+    """The symmetric normalised Laplacian, for polynomials of its Cayley transform (Levie et al., 2017)."""
     return _symmetric_laplacian(of)._replace(basis="cayley")
 
 
@@ -148,16 +148,16 @@ FILTERS: dict[str, Callable[[Structure], Scaling]] = {
     "chebyshev": _chebyshev,
     "cayley": _cayley,
 }
-"""Filters by name: from a graph's structure to the vectors that make M out of A."""
+"""Filters by name: functions from a graph's structure to the vectors of M."""
 
 
 def orders(name: str, degree: int) -> int:
-    """How many weight matrices W_pk a filter of that degree has: K + 1, or 2K + 1 for complex Cayley powers."""
+    """Number of weight matrices W_pk for a filter of that degree: K + 1, or 2K + 1 for complex Cayley powers."""
     return 2 * degree + 1 if name == "cayley" else degree + 1
 
 
 def batch_filter(name: str, batch: Batch) -> Filter:
-    """The filter ``name`` of a batch, whose A is symmetric; of one with merged nodes, m_a A_ab = m_b A_ba."""
+    """Filter of a batch. A is symmetric; if nodes are merged with multiplicities m, m_a A_ab = m_b A_ba."""
     A = CSR(batch.rowptr, batch.col, batch.weight)
     if batch.multiplicity is None or batch.weight is None:
         return _filter(name, A, A, batch.dense, batch.batch)
@@ -168,7 +168,7 @@ def batch_filter(name: str, batch: Batch) -> Filter:
 def edge_filter(
     name: str, edge_index: Tensor, edge_weight: Tensor | None, x: Tensor, batch: Tensor | None = None
 ) -> Filter:
-    """The filter ``name`` of a graph given as PyG gives it; degrees count what arrives at a node."""
+    """Filter of a graph in PyG's format; degrees count incoming edges."""
     A, A_t = from_edge_index(edge_index, None if edge_weight is None else edge_weight.to(x.dtype), x.size(0))
     return _filter(name, A, A_t, x, batch)
 

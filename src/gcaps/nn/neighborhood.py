@@ -1,4 +1,4 @@
-"""Sums over neighborhoods that autograd can follow: the closed mean, means of functions of edges, gathers."""
+"""Differentiable sums over neighborhoods: products with A and M, closed means, and gathers between nodes and edges."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from torch.autograd.function import once_differentiable
 
 from gcaps.nn.filters import Filter
 from gcaps.nn.sparse import CSR
-from gcaps.nn.tracing import tracing
 
 
 class _Apply(torch.autograd.Function):
-    """A sparse product whose backward is the product with the transpose."""
+    """Sparse product; its gradient is the product with the transpose."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, A: CSR, A_t: CSR) -> Tensor:
@@ -28,8 +27,8 @@ class _Apply(torch.autograd.Function):
 
 
 def neighbor_sum(x: Tensor, M: Filter) -> Tensor:
-    """A x: the weighted sum over each node's neighbors, x [n, c]."""
-    if tracing() or (M.A.value is not None and M.A.value.requires_grad):
+    """A x: weighted sum over the neighbors of each node, x [n, c]."""
+    if torch.compiler.is_compiling() or (M.A.value is not None and M.A.value.requires_grad):
         return M.A.matmul(x)
     out: Tensor = _Apply.apply(x, M.A, M.A_t)  # type: ignore[no-untyped-call]
     return out
@@ -37,7 +36,7 @@ def neighbor_sum(x: Tensor, M: Filter) -> Tensor:
 
 def filter_product(x: Tensor, M: Filter) -> Tensor:
     """M x, x [n, c]."""
-    if M.requires_grad or tracing():
+    if M.requires_grad or torch.compiler.is_compiling():
         return M.matmul(x)
     out: Tensor = _Apply.apply(x, M.off, M.off_t)  # type: ignore[no-untyped-call]
     return out if M.diagonal is None else torch.addcmul(out, M.diagonal, x)
@@ -49,7 +48,7 @@ def closed_mean(x: Tensor, M: Filter) -> Tensor:
 
 
 class _Gather(torch.autograd.Function):
-    """x[col] for the entries of A; backwards a sum over the entries of each column, in a fixed order."""
+    """x[col] for the entries of A; its gradient is a sum over the entries of each column, in a fixed order."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, M: Filter) -> Tensor:
@@ -64,7 +63,7 @@ class _Gather(torch.autograd.Function):
 
 
 class _Spread(torch.autograd.Function):
-    """x[row] for the entries of A; backwards a sum over the entries of each row."""
+    """x[row] for the entries of A; its gradient is a sum over the entries of each row."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, A: CSR) -> Tensor:
@@ -79,7 +78,7 @@ class _Spread(torch.autograd.Function):
 
 
 class _RowSum(torch.autograd.Function):
-    """[n, c] the sum over the entries of each row of values [e, c]; backwards x[row]."""
+    """[n, c] sum of values [e, c] over the entries of each row; its gradient is x[row]."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, A: CSR) -> Tensor:
@@ -93,24 +92,24 @@ class _RowSum(torch.autograd.Function):
 
 
 def from_neighbors(x: Tensor, M: Filter) -> Tensor:
-    """[e, c] for each entry (i, k) of A the row x_k."""
-    if tracing():
+    """[e, c] row x_k for each entry (i, k) of A."""
+    if torch.compiler.is_compiling():
         return x.index_select(0, M.A.col)
     out: Tensor = _Gather.apply(x, M)  # type: ignore[no-untyped-call]
     return out
 
 
 def to_edges(x: Tensor, M: Filter) -> Tensor:
-    """[e, c] for each entry (i, k) of A the row x_i."""
-    if tracing():
+    """[e, c] row x_i for each entry (i, k) of A."""
+    if torch.compiler.is_compiling():
         return x.index_select(0, M.A.rows())
     out: Tensor = _Spread.apply(x, M.A)  # type: ignore[no-untyped-call]
     return out
 
 
 def row_sum(values: Tensor, M: Filter) -> Tensor:
-    """[n, c] the sum of values [e, c] over the entries of each row of A."""
-    if tracing():
+    """[n, c] sum of values [e, c] over the entries of each row of A."""
+    if torch.compiler.is_compiling():
         return values.new_zeros(M.A.rowptr.size(0) - 1, values.size(1)).index_add(0, M.A.rows(), values)
     out: Tensor = _RowSum.apply(values, M.A)  # type: ignore[no-untyped-call]
     return out

@@ -1,4 +1,4 @@
-"""Sparse matrices as plain tensors in compressed rows, and their product with a dense matrix."""
+"""Sparse matrices in compressed rows (CSR) as plain tensors, and their product with a dense matrix."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-
-from gcaps.nn.tracing import tracing
 
 
 class CSR(NamedTuple):
@@ -19,15 +17,15 @@ class CSR(NamedTuple):
     col: Tensor
     """[e]"""
     value: Tensor | None
-    """[e], or None where every entry is one."""
+    """[e], or None if every entry is one."""
     loops: bool = False
-    """Whether self-loops stand in it, with weight zero; see :func:`from_edge_index`."""
+    """Whether self-loops are stored, with weight zero; see :func:`from_edge_index`."""
 
     def matmul(self, x: Tensor) -> Tensor:
-        """The product with x [n, c]."""
+        """Product with x [n, c]."""
         return F.embedding_bag(
-            # Of all sparse products in torch this kernel is the fastest on CPU (about 3 times MKL's CSR product),
-            # adds each row in a fixed order, and takes plain tensors that trace and export.
+            # The fastest sparse product of torch on CPU (about 3 times as fast as MKL's CSR product); it sums each row
+            # in a fixed order and takes plain tensors, which can be traced and exported.
             self.col,
             x,
             self.rowptr,
@@ -37,13 +35,13 @@ class CSR(NamedTuple):
         )
 
     def rows(self) -> Tensor:
-        """[e] the row of each entry."""
+        """[e] row of each entry."""
         count = self.rowptr.diff()
         nodes = torch.arange(count.size(0), device=count.device)
         return torch.repeat_interleave(nodes, count, output_size=self.col.size(0))
 
     def row_sums(self, like: Tensor) -> Tensor:
-        """[n] the sum of each row, in ``like``'s type."""
+        """[n] sum of each row, in the type of ``like``."""
         if self.value is None:
             return self.rowptr.diff().to(like.dtype)
         return torch.zeros(self.rowptr.size(0) - 1, dtype=like.dtype, device=like.device).index_add(
@@ -51,7 +49,7 @@ class CSR(NamedTuple):
         )
 
     def without_loops(self) -> CSR:
-        """The same matrix without self-loops that stand in it with weight zero."""
+        """The matrix without the self-loops that it stores with weight zero."""
         if not self.loops:
             return self
         rows = self.rows()
@@ -63,12 +61,12 @@ class CSR(NamedTuple):
 def from_edge_index(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> tuple[CSR, CSR]:
     """The matrix A with A[target, source] = weight (PyG's flow from source to target), and its transpose.
 
-    Arcs may come in any order; of an arc that stands twice the weights add up, as in PyG; self-loops are left out. A
-    recorded program cannot leave out what it has not seen yet: there they stay, with weight zero.
+    Edges may come in any order; the weights of repeated edges add up, as in PyG; self-loops are removed. While
+    compiling, entries cannot be removed: self-loops are then kept with weight zero.
     """
     source, target = edge_index
     keep = source != target
-    loops = tracing()
+    loops = torch.compiler.is_compiling()
     if loops:
         edge_weight = keep.to(torch.get_default_dtype()) if edge_weight is None else edge_weight * keep
     else:
@@ -86,8 +84,8 @@ def _compressed(row: Tensor, col: Tensor, weight: Tensor | None, num_nodes: int,
 
 
 def pointer(index: Tensor, size: int) -> Tensor:
-    """[size+1] where each of the numbers 0 … size−1 begins in the sorted index."""
-    if tracing():  # bincount's result is as long as its input's values say
+    """[size+1] offsets at which each of the numbers 0 … size−1 begins in the sorted index."""
+    if torch.compiler.is_compiling():  # the length of bincount's result depends on the values of its input
         count = index.new_zeros(size).scatter_add(0, index, torch.ones_like(index))
     else:
         count = torch.bincount(index, minlength=size)

@@ -1,4 +1,4 @@
-"""Polynomials of a filter matrix applied to node features: the sum inside Eq. 5, in three bases."""
+"""Polynomials of a filter matrix applied to node features (the sum in Eq. 5), in three bases."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from torch.autograd.function import once_differentiable
 
 from gcaps.nn.filters import Filter
 from gcaps.nn.neighborhood import filter_product
-from gcaps.nn.tracing import tracing
 
 ZOOM = 1.0
-"""h of the Cayley transform (h M − i)(h M + i)⁻¹: how far it spreads the low end of the spectrum."""
+"""h of the Cayley transform (hM − i)(hM + i)⁻¹, which controls how far low eigenvalues are spread."""
 
 
 def filter_polynomial(parts: Sequence[Tensor], weight: Tensor, M: Filter) -> Tensor:
@@ -24,19 +23,19 @@ def filter_polynomial(parts: Sequence[Tensor], weight: Tensor, M: Filter) -> Ten
     Args:
         parts: P matrices Y_p [n, c].
         weight: [P, c, orders, h]; W_pk is weight[p, :, k].
-        M: the filter; its basis says what B_k is: M^k, the Chebyshev polynomial T_k(M), or (for k = 1, 2, 3, 4, …)
+        M: the filter. Its basis determines B_k: M^k, the Chebyshev polynomial T_k(M), or (for k = 1, 2, 3, 4, …)
             Re C, Im C, Re C², Im C², … of the Cayley transform C = (hM − i)(hM + i)⁻¹.
 
     Returns:
         [n, P·h], component by component.
 
-    Horner's scheme, U_0 + M (U_1 + M (U_2 + …)) with U_k = [Y_1 W_1k, …, Y_P W_Pk], needs K sparse products of width
-    P·h (Clenshaw's does the same for T_k), and one dense product a component gives all its U_k. Backwards, the gradient
-    of U_k is B_k(Mᵀ) times the output's: K more sparse products, and no power of M is ever stored.
+    Horner's scheme, U_0 + M (U_1 + M (U_2 + …)) with U_k = [Y_1 W_1k, …, Y_P W_Pk], takes K sparse products of width
+    P·h (as does Clenshaw's for T_k) and one dense product per component. The gradient at U_k is B_k(Mᵀ) times the
+    gradient at the output: K more sparse products. No power of M is stored.
     """
     if M.basis == "cayley":
         return _cayley(_mixed(parts, weight), M)
-    if M.requires_grad or tracing():
+    if M.requires_grad or torch.compiler.is_compiling():
         return _clenshaw(_mixed(parts, weight), M)
     out: Tensor = _FilterPolynomial.apply(M, weight, *parts)  # type: ignore[no-untyped-call]
     return out
@@ -85,7 +84,7 @@ class _FilterPolynomial(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         weight, *parts = ctx.saved_tensors
         P, _, orders, h = weight.shape
-        # laid out so that one dense product a component serves all orders
+        # this layout needs one dense product per component for all orders
         spread = torch.stack(_spread(grad.contiguous(), orders, ctx.M), dim=1).view(-1, orders, P, h)
         flat = spread.permute(2, 0, 1, 3).reshape(P, -1, orders * h)
         grad_weight: Tensor | None = None
@@ -99,7 +98,7 @@ class _FilterPolynomial(torch.autograd.Function):
 def _cayley(U: list[Tensor], M: Filter) -> Tensor:
     """U_0 + Σ_k Re C^k U_{2k−1} + Im C^k U_{2k}, by Horner's scheme in C with V_k = U_{2k−1} − i U_{2k}.
 
-    C = (hM − i)(hM + i)⁻¹ = (h²M² − I − 2i hM) S with S = (h²M² + I)⁻¹; S is solved for, never formed.
+    C = (hM − i)(hM + i)⁻¹ = (h²M² − I − 2i hM) S with S = (h²M² + I)⁻¹; systems with S⁻¹ are solved, S is never formed.
     """
     if len(U) == 1:
         return U[0]
@@ -117,7 +116,7 @@ def _cayley(U: list[Tensor], M: Filter) -> Tensor:
 
 
 class _Solve(torch.autograd.Function):
-    """(h²M² + I)⁻¹ x for a symmetric M with spectrum in [0, 2]; the matrix is symmetric, so backward solves again."""
+    """(h²M² + I)⁻¹ x for a symmetric M with spectrum in [0, 2]; the gradient is another solve with the same matrix."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, M: Filter) -> Tensor:
@@ -131,17 +130,17 @@ class _Solve(torch.autograd.Function):
 
 
 def _solve(x: Tensor, M: Filter) -> Tensor:
-    if M.requires_grad or tracing():
+    if M.requires_grad or torch.compiler.is_compiling():
         return _chebyshev_iteration(x, M)
     out: Tensor = _Solve.apply(x, M)  # type: ignore[no-untyped-call]
     return out
 
 
 def _chebyshev_iteration(b: Tensor, M: Filter) -> Tensor:
-    """Solve (h²M² + I) y = b by Chebyshev's semi-iteration, to the type's precision.
+    """Solve (h²M² + I) y = b by Chebyshev's semi-iteration, to the precision of the type.
 
-    The eigenvalues lie in [1, 1 + 4h²], so the number of steps is known beforehand (18 in float32); no inner product
-    is taken, so a graph's solution does not depend on what it is batched with.
+    The eigenvalues lie in [1, 1 + 4h²], so the number of steps is known in advance (18 in float32). There are no inner
+    products, so the solution of a graph does not depend on the other graphs of the batch.
     """
     low, high = 1.0, 1.0 + 4 * ZOOM**2
     root = math.sqrt(high / low)

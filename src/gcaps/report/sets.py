@@ -9,8 +9,8 @@ import numpy as np
 
 from gcaps.data.arrays import Array
 from gcaps.data.audit import facts
-from gcaps.data.describe import describe
-from gcaps.data.fingerprints import stored_hashes, wl_hashes
+from gcaps.data.audit import describe
+from gcaps.data.hashing import stored_hashes, wl_hashes
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import GcapsError
 from gcaps.evaluation.plan import PlannedData

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import comb
 
-from gcaps.nn.capsules.central import FLAT, TINY
+from gcaps.nn.capsules import FLAT, TINY
 
 Floats = NDArray[np.float64]
 

@@ -35,7 +35,7 @@ import torch
 from torch import Tensor
 
 from gcaps.nn.readout import MeanCovariance
-from gcaps.nn.sortpool import MaxSortPool
+from gcaps.nn.pooling import MaxSortPool
 
 Readout = Callable[[Tensor], Tensor]
 """From node features [n, D] of one graph to its feature vector."""

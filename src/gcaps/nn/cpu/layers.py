@@ -1,0 +1,395 @@
+"""Compiled passes of a capsule layer (Eq. 5 with raw moments) over the blocks of a batch.
+
+Batch normalisation needs statistics of all nodes, so a pass is what lies between two normalisations. Each block goes
+through the whole pass while it is in the cache. U and G [P, b, (K+1)·h] hold, for each capsule component p and each node
+of a block, the K+1 orders of the filter polynomial side by side. A block has the nodes a … z − 1. Sums over nodes are
+taken in float64. Rows are sliced before the innermost loops, which lets the compiler vectorise them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+
+from gcaps.nn.cpu.blocks import Array, compiled, over_blocks
+
+
+class Sparse(NamedTuple):
+    """A filter matrix M, or its transpose."""
+
+    rowptr: Array
+    col: Array
+    value: Array
+    """Empty if all values are one."""
+    diagonal: Array
+    """Empty if it is zero."""
+
+
+class Nodes(NamedTuple):
+    """The nodes of a batch."""
+
+    cuts: Array
+    """[C+1] first node of each block, and n."""
+    multiplicity: Array
+    """[n] number of nodes that each row stands for; empty if each row is one node."""
+    M: Sparse
+    """The filter; in backward passes its transpose."""
+
+
+class Norm(NamedTuple):
+    """A batch normalisation."""
+
+    mean: Array
+    inverse: Array
+    """1/√(variance + ε)."""
+    gamma: Array
+    beta: Array
+
+
+class Layer(NamedTuple):
+    """A capsule layer and what its forward pass keeps for the backward pass."""
+
+    weight: Array
+    """[P, c, (K+1)·h]; in the first layer only the rows of dense columns."""
+    hidden: int
+    """h."""
+    inverse_bound: float
+    """1/bound of :func:`gcaps.nn.bounded`, or 0."""
+    powers: Array
+    """[P, n, c] powers of the dense input."""
+    pre: Array
+    """[n, P·h] argument of the normalisation."""
+    norm: Norm
+    column: int
+    """First column of the layer's output in Z."""
+
+
+class Gradient(NamedTuple):
+    """Gradient behind the normalisation of a layer."""
+
+    grad: Array
+    """[n, P·h]; the sum over the nodes that a row stands for."""
+    coefficients: Array
+    """[3, P·h] scale, constant and slope, see :func:`normalization_gradient`."""
+
+
+class Output(NamedTuple):
+    """The outputs of all layers."""
+
+    Z: Array
+    """[n, Σ P·h]"""
+    grad: Array
+    """Gradient at Z."""
+
+
+@over_blocks
+def first_layer(
+    nodes: Nodes, one_hot_index: Array, table: Array, x: Array, layer: Layer, shift: Array, statistics: Array
+) -> None:
+    """First layer, on one-hot columns (indices [n, ·] into the rows of table [P, ·, (K+1)·h]) and dense columns x.
+
+    Writes the layer's powers and argument of normalisation, and the statistics [C, 2, P·h] of each block.
+    """
+    cuts, weight, powers = nodes.cuts, layer.weight, layer.powers
+    for b in prange(len(cuts) - 1):
+        a, z = cuts[b], cuts[b + 1]
+        U = np.zeros((len(weight), z - a, weight.shape[2]), weight.dtype)
+        mixed = np.empty((z - a, weight.shape[2]), weight.dtype)
+        for i in range(a, z):
+            write_powers(x[i], layer.inverse_bound, i, powers)
+        for p in range(len(weight)):
+            for i in range(a, z):
+                out = U[p, i - a]
+                for c in range(one_hot_index.shape[1]):
+                    if one_hot_index[i, c] >= 0:
+                        row = table[p, one_hot_index[i, c]]
+                        for j in range(len(out)):
+                            out[j] += row[j]
+            if x.shape[1]:
+                np.dot(powers[p, a:z], weight[p], mixed)
+                add_rows(mixed, U[p])
+        apply_filter(a, z, nodes, U, layer, shift, statistics[b])
+
+
+@over_blocks
+def next_layer(nodes: Nodes, before: Layer, Z: Array, layer: Layer, shift: Array, statistics: Array) -> None:
+    """Normalise and activate the layer ``before``, then mix and filter; see :func:`first_layer`."""
+    cuts, weight, powers = nodes.cuts, layer.weight, layer.powers
+    for b in prange(len(cuts) - 1):
+        a, z = cuts[b], cuts[b + 1]
+        U = np.empty((len(weight), z - a, weight.shape[2]), weight.dtype)
+        activate(a, z, before, Z, layer.inverse_bound, powers)
+        for p in range(len(weight)):
+            np.dot(powers[p, a:z], weight[p], U[p])
+        apply_filter(a, z, nodes, U, layer, shift, statistics[b])
+
+
+@over_blocks
+def last_output(cuts: Array, layer: Layer, Z: Array, no_powers: Array) -> None:
+    """Normalise and activate the last layer; ``no_powers`` is an empty array."""
+    for b in prange(len(cuts) - 1):
+        activate(cuts[b], cuts[b + 1], layer, Z, 0.0, no_powers)
+
+
+@over_blocks
+def last_backward(cuts: Array, output: Output, layer: Layer, grad: Array, sums: Array) -> None:
+    """Gradient behind the normalisation of the last layer, and sums [C, 2, P·h] for those of γ and β."""
+    for b in prange(len(cuts) - 1):
+        a, z = cuts[b], cuts[b + 1]
+        copy_columns(a, z, output.grad, layer.column, grad)
+        gate(a, z, grad, output.Z, layer, sums[b])
+
+
+@over_blocks
+def layer_backward(
+    nodes: Nodes,
+    layer: Layer,
+    gradient: Gradient,
+    before: Layer,
+    output: Output,
+    weight_grad: Array,
+    grad_before: Array,
+    sums: Array,
+) -> None:
+    """Backward pass of one capsule layer.
+
+    Args:
+        nodes: with the transpose of the filter.
+        layer: the layer.
+        gradient: behind its normalisation.
+        before: the layer before it.
+        output: outputs of all layers and the gradient at them.
+        weight_grad: [S, P, c, (K+1)·h] written, partial sums over blocks of the gradient of its weight.
+        grad_before: [n, ·] written, gradient behind the normalisation of the layer before.
+        sums: [C, 2, ·] written, sums for the gradients of γ and β of the layer before.
+    """
+    cuts, weight, powers = nodes.cuts, layer.weight, layer.powers
+    blocks, shares = len(cuts) - 1, len(weight_grad)
+    for s in prange(shares):
+        product = np.empty(weight.shape[1:], weight.dtype)
+        for b in range(s * blocks // shares, (s + 1) * blocks // shares):
+            a, z = cuts[b], cuts[b + 1]
+            G = np.empty((len(weight), z - a, weight.shape[2]), weight.dtype)
+            through = np.empty((len(weight), z - a, weight.shape[1]), weight.dtype)
+            filter_backward(a, z, nodes, layer, gradient, G)
+            for p in range(len(weight)):
+                if b == s * blocks // shares:
+                    np.dot(powers[p, a:z].T, G[p], weight_grad[s, p])
+                else:
+                    np.dot(powers[p, a:z].T, G[p], product)
+                    add_rows(product, weight_grad[s, p])
+                np.dot(G[p], weight[p].T, through[p])
+            copy_columns(a, z, output.grad, before.column, grad_before)
+            for i in range(a, z):
+                powers_backward(i, powers, layer.inverse_bound, through, i - a, grad_before[i])
+            gate(a, z, grad_before, output.Z, before, sums[b])
+
+
+@over_blocks
+def first_backward(
+    nodes: Nodes, layer: Layer, gradient: Gradient, one_hot_index: Array, weight_grad: Array, table_grad: Array
+) -> None:
+    """Gradients of the weights of the first layer: of its dense and of its one-hot columns.
+
+    Both [S, P, ·, (K+1)·h] are zero at the start; each share of the blocks adds its part.
+    """
+    cuts, powers, dtype = nodes.cuts, layer.powers, layer.weight.dtype
+    blocks, shares = len(cuts) - 1, len(table_grad)
+    for s in prange(shares):
+        product = np.empty(weight_grad.shape[2:], dtype)
+        for b in range(s * blocks // shares, (s + 1) * blocks // shares):
+            a, z = cuts[b], cuts[b + 1]
+            G = np.empty((weight_grad.shape[1], z - a, weight_grad.shape[3]), dtype)
+            filter_backward(a, z, nodes, layer, gradient, G)
+            for p in range(len(G)):
+                if powers.shape[2]:
+                    np.dot(powers[p, a:z].T, G[p], product)
+                    add_rows(product, weight_grad[s, p])
+                for i in range(a, z):
+                    row = G[p, i - a]
+                    for c in range(one_hot_index.shape[1]):
+                        if one_hot_index[i, c] >= 0:
+                            out = table_grad[s, p, one_hot_index[i, c]]
+                            for j in range(len(out)):
+                                out[j] += row[j]
+
+
+@compiled
+def write_powers(row: Array, inverse_bound: float, i: int, powers: Array) -> None:
+    """powers[p−1, i] = row, bounded(row)², …, bounded(row)^P with bounded(x) = x / √(1 + (x · inverse_bound)²)."""
+    one, c, w = row.dtype.type(1), row.dtype.type(inverse_bound * inverse_bound), len(row)
+    first = powers[0, i]
+    for j in range(w):
+        first[j] = row[j]
+    if len(powers) > 1:
+        square = powers[1, i]
+        for j in range(w):
+            square[j] = row[j] * row[j] / (one + c * row[j] * row[j])
+    for p in range(2, len(powers)):
+        before, power = powers[p - 1, i], powers[p, i]
+        for j in range(w):
+            power[j] = before[j] * row[j] / np.sqrt(one + c * row[j] * row[j])
+
+
+@compiled
+def powers_backward(i: int, powers: Array, inverse_bound: float, grads: Array, r: int, total: Array) -> None:
+    """total += grads[0, r] + Σ_p grads[p−1, r] · d bounded(x)^p / dx, p = 2..P, with x = powers[0, i].
+
+    d bounded(x)^p / dx = p · bounded(x)^(p−1) · q³ with q = (1 + (x · inverse_bound)²)^−½; the first power is x itself.
+    """
+    one, c, w = total.dtype.type(1), total.dtype.type(inverse_bound * inverse_bound), len(total)
+    plain, row = grads[0, r], powers[0, i]
+    for j in range(w):
+        total[j] += plain[j]
+    if len(grads) > 1:
+        g = grads[1, r]
+        for j in range(w):
+            q = one / (one + c * row[j] * row[j])
+            total[j] += (row[j] + row[j]) * q * q * g[j]
+    for p in range(3, len(grads) + 1):
+        g = grads[p - 1, r]
+        for j in range(w):
+            q = one / np.sqrt(one + c * row[j] * row[j])
+            total[j] += total.dtype.type(p) * (row[j] * q) ** (p - 1) * q * q * q * g[j]
+
+
+@compiled
+def activate(a: int, z: int, layer: Layer, Z: Array, inverse_bound: float, powers: Array) -> None:
+    """Output of a layer in Z, max(γ · (pre − mean) · inverse + β, 0), and its powers unless that array is empty."""
+    mean, inverse, gamma, beta = layer.norm
+    pre, column = layer.pre, layer.column
+    w, zero = pre.shape[1], pre.dtype.type(0)
+    scale = gamma * inverse
+    shift = beta - mean * scale
+    for i in range(a, z):
+        row, out = pre[i], Z[i, column : column + w]
+        for j in range(w):
+            y = scale[j] * row[j] + shift[j]
+            out[j] = y if y > zero else zero
+        if len(powers):
+            write_powers(out, inverse_bound, i, powers)
+
+
+@compiled
+def gate(a: int, z: int, grad: Array, Z: Array, layer: Layer, sums: Array) -> None:
+    """Set grad to 0 where the activation was 0; sums [2, w] = Σ_i grad_i and Σ_i grad_i · (pre_i − mean)."""
+    w, zero = grad.shape[1], grad.dtype.type(0)
+    pre, mean, column = layer.pre, layer.norm.mean, layer.column
+    sums[:] = 0
+    plain, products = sums[0], sums[1]
+    for i in range(a, z):
+        g, active, u = grad[i], Z[i, column : column + w], pre[i]
+        for j in range(w):
+            g[j] = g[j] if active[j] > zero else zero
+        for j in range(w):
+            plain[j] += g[j]
+        for j in range(w):
+            products[j] += g[j] * (u[j] - mean[j])
+
+
+@compiled
+def copy_columns(a: int, z: int, source: Array, column: int, out: Array) -> None:
+    """out = source[:, column : column + w] in the rows a … z − 1."""
+    w = out.shape[1]
+    for i in range(a, z):
+        to, row = out[i], source[i, column : column + w]
+        for j in range(w):
+            to[j] = row[j]
+
+
+@compiled
+def add_rows(rows: Array, out: Array) -> None:
+    """out += rows"""
+    for i in range(len(rows)):
+        row, to = rows[i], out[i]
+        for j in range(len(row)):
+            to[j] += row[j]
+
+
+@compiled
+def add_product(U: Array, column: int, i: int, a: int, M: Sparse, out: Array) -> None:
+    """out += (M U[:, column:column + h])_i; row r of U belongs to node a + r."""
+    rowptr, col, value, diagonal = M
+    h = len(out)
+    if len(diagonal):
+        row = U[i - a, column : column + h]
+        for j in range(h):
+            out[j] += diagonal[i] * row[j]
+    if len(value):
+        for e in range(rowptr[i], rowptr[i + 1]):
+            row = U[col[e] - a, column : column + h]
+            for j in range(h):
+                out[j] += value[e] * row[j]
+    else:
+        for e in range(rowptr[i], rowptr[i + 1]):
+            row = U[col[e] - a, column : column + h]
+            for j in range(h):
+                out[j] += row[j]
+
+
+@compiled
+def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Array, statistics: Array) -> None:
+    """pre = U_0 + M (U_1 + M (U_2 + …)); statistics [2, P·h]: means of its columns and Σ_i m_i (pre_i − mean)².
+
+    m_i is the multiplicity of row i. Both come from sums of d = pre − shift and of d²: one pass, which is precise if the
+    shift is close to the mean.
+    """
+    multiplicity, M, h, pre = nodes.multiplicity, nodes.M, layer.hidden, layer.pre
+    count = 0.0
+    orders = U.shape[2] // h
+    statistics[:] = 0
+    sums, squares = statistics[0], statistics[1]
+    for p in range(len(U)):
+        for k in range(orders - 2, 0, -1):
+            for i in range(a, z):
+                add_product(U[p], (k + 1) * h, i, a, M, U[p, i - a, k * h : k * h + h])
+        if orders > 1:
+            for i in range(a, z):
+                add_product(U[p], h, i, a, M, U[p, i - a, :h])
+    for i in range(a, z):
+        row = pre[i]
+        for p in range(len(U)):
+            own, out = U[p, i - a, :h], row[p * h : p * h + h]
+            for j in range(h):
+                out[j] = own[j]
+        m = np.float64(multiplicity[i]) if len(multiplicity) else 1.0
+        count += m
+        for j in range(len(sums)):
+            d = np.float64(row[j] - shift[j])
+            sums[j] += m * d
+            squares[j] += m * d * d
+    for j in range(len(sums)):
+        mean = sums[j] / count
+        squares[j] = max(squares[j] - sums[j] * mean, 0.0)
+        sums[j] = mean + shift[j]
+
+
+@compiled
+def filter_backward(a: int, z: int, nodes: Nodes, layer: Layer, gradient: Gradient, G: Array) -> None:
+    """G_0 = scale · grad − m (constant + slope · (pre − mean)), the gradient of the normalisation; G_k = Mᵀ G_(k−1)."""
+    multiplicity, M, h = nodes.multiplicity, nodes.M, layer.hidden
+    pre, mean, grad, coefficients = layer.pre, layer.norm.mean, gradient.grad, gradient.coefficients
+    orders = G.shape[2] // h
+    for p in range(len(G)):
+        left, right = p * h, p * h + h
+        s, k = coefficients[0, left:right], coefficients[2, left:right]
+        c = coefficients[1, left:right] - k * mean[left:right]
+        all_c, all_k = c.copy(), k.copy()
+        for i in range(a, z):
+            out, g, u = G[p, i - a, :h], grad[i, left:right], pre[i, left:right]
+            if len(multiplicity):
+                for j in range(h):
+                    all_c[j] = multiplicity[i] * c[j]
+                for j in range(h):
+                    all_k[j] = multiplicity[i] * k[j]
+            for j in range(h):
+                out[j] = s[j] * g[j] - all_c[j]
+            for j in range(h):
+                out[j] -= all_k[j] * u[j]
+        for order in range(1, orders):
+            for i in range(a, z):
+                out = G[p, i - a, order * h : order * h + h]
+                out[:] = 0
+                add_product(G[p], (order - 1) * h, i, a, M, out)

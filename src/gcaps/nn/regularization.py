@@ -1,0 +1,90 @@
+"""Batch normalisation and dropout that treat a batch shared by several processes as one batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from gcaps.nn.distributed import Share, current_share, is_distributed, merged_statistics, sum_over_processes
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """torch's BatchNorm1d; in distributed training, with the statistics of the rows of all processes.
+
+    torch's SyncBatchNorm does not run on CPU.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """γ (x − mean)/√(variance + ε) + β"""
+        if torch.compiler.is_compiling() or not (self.training and is_distributed()):
+            return super().forward(x)
+        out: Tensor = _SynchronizedNorm.apply(x, self.weight, self.bias, self)  # type: ignore[no-untyped-call]
+        return out
+
+
+class _SynchronizedNorm(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, gamma: Tensor, beta: Tensor, norm: nn.BatchNorm1d) -> Tensor:
+        values = x.detach().double()
+        own = values.mean(0) if len(x) else values.new_zeros(x.size(1))
+        statistics = torch.stack([own, (values - own).square().sum(0)])
+        mean, squares, total = merged_statistics(statistics, len(x))
+        mean, variance = mean.to(x), (squares / total).to(x)
+        momentum = norm.momentum or 0.0
+        assert norm.running_mean is not None
+        assert norm.running_var is not None
+        norm.running_mean.lerp_(mean, momentum)
+        norm.running_var.lerp_(variance * (total / max(total - 1, 1)), momentum)
+        if norm.num_batches_tracked is not None:
+            norm.num_batches_tracked.add_(1)
+        inverse = (variance + norm.eps).rsqrt()
+        scaled = (x - mean) * inverse
+        ctx.total = total
+        ctx.save_for_backward(scaled, gamma, inverse)
+        return scaled * gamma + beta
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+        scaled, gamma, inverse = ctx.saved_tensors
+        own = torch.stack([grad.sum(0), (grad * scaled).sum(0)])
+        mean = sum_over_processes(own.double()).to(grad) / ctx.total
+        return gamma * inverse * (grad - mean[0] - scaled * mean[1]), own[1], own[0], None
+
+
+class Dropout(nn.Dropout):
+    """torch's Dropout with masks drawn from 16 bits of 64-bit random numbers on CPU.
+
+    All processes of a distributed training draw the mask of the whole batch and take their rows of it, so the result
+    does not depend on the number of processes. The fraction that is dropped is p rounded to a multiple of 2⁻¹⁶. A
+    training epoch takes as long as with ``nn.Dropout`` (within 3 % on NCI1 and ENZYMES); recorded results depend on
+    this stream of random numbers.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x / (1 − p) where the mask is one, 0 elsewhere; x itself in evaluation."""
+        if not self.training or self.p == 0 or torch.compiler.is_compiling() or x.device.type != "cpu":
+            return super().forward(x)
+        return x * ((self.draw(x.shape) >= self.level).to(x.dtype) * self.scale)
+
+    def draw(self, shape: Sequence[int]) -> Tensor:
+        """Random 16-bit integers; entries with at least :attr:`level` are kept and multiplied by :attr:`scale`."""
+        rows, row = shape[0], math.prod(shape[1:])
+        share = current_share() or Share(0, rows, rows)
+        words = torch.empty(-(-share.total * row // 4), dtype=torch.int64).random_(-(2**63), None)
+        return words.view(torch.int16)[share.first * row : share.last * row].view(tuple(shape))
+
+    @property
+    def level(self) -> int:
+        """The fraction p of all 16-bit integers is smaller."""
+        return round(self.p * 2**16) - 2**15
+
+    @property
+    def scale(self) -> float:
+        """1 / (1 − p), p rounded to a multiple of 2⁻¹⁶."""
+        return 2**16 / (2**15 - self.level)
