@@ -65,7 +65,7 @@ def brier_score(scores: ArrayLike, labels: ArrayLike) -> float:
 def calibration(folds: Sequence[FoldResult], bins: int = 10) -> Calibration | None:
     """Of all tested graphs together; None where a method gave no scores."""
     scores = [row for fold in folds for row in fold.scores]
-    labels = [label for fold in folds for label in fold.labels]
+    labels = [label for fold in folds for label in fold.y]
     if not labels or len(scores) != len(labels) or not all(scores):
         return None
     return Calibration(

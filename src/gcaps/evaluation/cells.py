@@ -5,23 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from gcaps.errors import GcapsError
-from gcaps.evaluation.result import FoldResult
-from gcaps.files import write_json
 
 if TYPE_CHECKING:
     from gcaps.evaluation.folds import Fold
 
 FORMAT = 1
-Status = Literal["done", "failed", "time", "memory"]
-MEASURED = ("seconds", "peak_mib", "versions", "created")
-"""What may differ between two runs of one cell; beside them only the fold's own ``seconds``."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +23,8 @@ class Cell:
 
     data: str
     """The set's name."""
-    method: str
+    label: str
+    method: str | None
     configs: tuple[dict[str, Any], ...]
     """The configurations to choose from on the training graphs; one where nothing is chosen."""
     fold: int
@@ -43,68 +37,14 @@ class Cell:
     def path(self) -> Path:
         """Its file, as seen from the run's folder."""
         name = f"seed{self.seed}-fold{self.fold}-{self.fingerprint[:12]}.json"
-        return Path("cells", as_folder(self.data), self.method, name)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a cell."""
-
-    data: str
-    method: str
-    seed: int
-    fold: int
-    fingerprint: str
-    status: Status
-    """``time`` and ``memory``: it went over its budget."""
-    config: dict[str, Any] | None
-    """The configuration that was tested; with a grid, the one chosen on inner validation."""
-    result: FoldResult | None
-    """Only when done."""
-    error: str | None
-    """One line, only when not done."""
-    seconds: float
-    """With its share of what its folds have in common, such as a Gram matrix."""
-    peak_mib: float | None
-    """Highest resident memory of the process that computed it, seen while it did."""
-    candidates: list[dict[str, Any]]
-    """With a grid: ``{"config": …, "inner": …}``, the inner validation accuracy of each configuration."""
-    embedding: list[list[float]] | None
-    """Fold 0 of a network: [G][2] all graphs' vectors on their first two principal components."""
-    versions: dict[str, str]
-    created: str
-    """UTC, ISO 8601."""
-    format: int = field(default=FORMAT)
-
-    def save(self, path: str | Path) -> None:
-        """Write the outcome as JSON, atomically."""
-        write_json(path, asdict(self))
-
-    @classmethod
-    def read(cls, path: str | Path) -> Outcome:
-        """A saved outcome."""
-        try:
-            raw = json.loads(Path(path).read_text(encoding="utf-8"))
-            if raw["format"] != FORMAT:
-                raise GcapsError(f"{path}: has format {raw['format']}, this gcaps reads format {FORMAT}")
-            if raw["result"] is not None:
-                raw["result"] = FoldResult(**raw["result"])
-            return cls(**raw)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise GcapsError(f"{path}: is not a gcaps cell ({type(error).__name__}: {error})") from error
-
-    def unmeasured(self) -> dict[str, Any]:
-        """The outcome without times, memory and versions: equal for any two runs of the cell."""
-        found = {name: value for name, value in asdict(self).items() if name not in MEASURED}
-        if found["result"] is not None:
-            del found["result"]["seconds"]
-        return found
+        return Path("cells", as_folder(self.data), as_folder(self.label), name)
 
 
 def cell(
     data: str,
     graphs: str,
-    method: str,
+    label: str,
+    method: str | None,
     configs: tuple[dict[str, Any], ...],
     number: int,
     fold: str,
@@ -113,6 +53,7 @@ def cell(
     """The cell of a set with fingerprint ``graphs`` and of the fold ``number`` with digest ``fold``."""
     inputs = {
         "data": graphs,
+        "label": label,
         "method": method,
         "configs": configs,
         "fold": number,
@@ -120,7 +61,7 @@ def cell(
         "seed": seed,
         "format": FORMAT,
     }
-    return Cell(data, method, configs, number, seed, hashlib.sha256(_canonical(inputs)).hexdigest())
+    return Cell(data, label, method, configs, number, seed, hashlib.sha256(_canonical(inputs)).hexdigest())
 
 
 def digest(fold: Fold) -> str:

@@ -7,7 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gcaps.evaluation.cells import Cell, Outcome
+from gcaps.evaluation.cells import Cell
+from gcaps.evaluation.outcome import Outcome
 from gcaps.evaluation.plan import Plan
 from gcaps.evaluation.result import FoldResult, Result
 
@@ -32,7 +33,7 @@ class Comparison:
         there = {outcome.fingerprint for outcome in self.outcomes}
         return [cell for cell in self.plan.cells() if cell.fingerprint not in there]
 
-    def result(self, data: str, method: str, seed: int | None = None) -> Result | None:
+    def result(self, data: str, label: str, seed: int | None = None) -> Result | None:
         """The folds of one method on one set as :func:`gcaps.evaluate` would give them; None unless all are done.
 
         ``seed`` is the plan's first, unless given. Where configurations were chosen, the settings that differ stand in
@@ -41,19 +42,22 @@ class Comparison:
         from gcaps.evaluation.methods import METHODS
         from gcaps.evaluation.protocols import rule_of, summarise
 
-        planned, seed = self.plan.of(data), self.plan.seeds[0] if seed is None else seed
+        planned = self.plan.of(data)
+        entry = next(e for e in self.plan.entries if (e.data, e.label) == (data, label))
+        seed = entry.seeds[0] if seed is None else seed
         found = [
-            o for o in self._by_group.get((data, method, seed), []) if o.result is not None and o.config is not None
+            o for o in self._by_group.get((data, label, seed), []) if o.result is not None and o.config is not None
         ]
         if not found or len(found) < len(planned.folds[str(seed)]):
             return None
-        configs = self.plan.methods[method]
+        configs = entry.configs
         common = {name: value for name, value in configs[0].items() if all(c[name] == value for c in configs)}
         folds = [_with_choice(o, common) for o in found]
-        kind = METHODS[method].config.parse(found[0].config or {})
+        kind = METHODS[entry.method or ""].config.parse(found[0].config or {})
         drawn = f"{len(planned.folds[str(seed)])} stratified folds, seed {seed}"
         return Result(
-            method=method,
+            label=label,
+            method=entry.method,
             data={
                 "name": planned.name,
                 "fingerprint": planned.fingerprint,
@@ -74,7 +78,7 @@ class Comparison:
     def _by_group(self) -> dict[tuple[str, str, int], list[Outcome]]:
         groups: dict[tuple[str, str, int], list[Outcome]] = {}
         for outcome in self.outcomes:
-            groups.setdefault((outcome.data, outcome.method, outcome.seed), []).append(outcome)
+            groups.setdefault((outcome.data, outcome.label, outcome.seed), []).append(outcome)
         return groups
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from gcaps.errors import GcapsError
 from gcaps.evaluation.budget import Budget
-from gcaps.evaluation.cells import Outcome
 from gcaps.evaluation.comparison import Comparison
-from gcaps.evaluation.plan import Plan, PlannedData
+from gcaps.evaluation.outcome import Outcome
+from gcaps.evaluation.plan import Plan, PlannedData, PlannedEntry
 from gcaps.evaluation.result import Result
 
 
@@ -27,40 +26,42 @@ def gather(results: Sequence[Result], name: str = "results") -> Comparison:
     if not results:
         raise GcapsError("there are no results to compare")
     data: dict[str, PlannedData] = {}
-    methods: dict[str, list[dict[str, Any]]] = {}
+    entries: dict[tuple[str, str], PlannedEntry] = {}
     known: dict[tuple[str, str, int], Result] = {}
     for result in results:
-        what = str(result.data["name"]), result.method, result.seed
+        what = str(result.data["name"]), result.label, result.seed
         if what in known:
             raise GcapsError(f"two results are about {what[1]} on {what[0]} with seed {what[2]}; give one of them")
         known[what] = result
         data[what[0]] = _planned(result, data.get(what[0]))
-        if result.config not in methods.setdefault(result.method, []):
-            methods[result.method].append(result.config)
+        entry = entries.setdefault(what[:2], PlannedEntry(what[1], result.method, what[0], [], []))
+        if result.config not in entry.configs:
+            entry.configs.append(result.config)
     seeds = sorted({result.seed for result in results})
     for planned in data.values():
         for seed in seeds:
             planned.folds.setdefault(str(seed), [])
+    for entry in entries.values():
+        entry.seeds.extend(seeds)
     plan = Plan(
         name=name,
         command="\n".join(dict.fromkeys(result.command for result in results)),
         data=list(data.values()),
-        methods=methods,
-        folds=max(len(result.folds) for result in results),
-        seeds=seeds,
-        budgets=Budget(),
+        entries=list(entries.values()),
+        limits=Budget(),
         versions=results[0].versions,
         created=max(result.created for result in results),
     )
     outcomes = []
     for cell in plan.cells():
-        found = known.get((cell.data, cell.method, cell.seed))
+        found = known.get((cell.data, cell.label, cell.seed))
         if found is None:
             continue
         fold = found.folds[cell.fold]
         outcomes.append(
             Outcome(
                 data=cell.data,
+                label=cell.label,
                 method=cell.method,
                 seed=cell.seed,
                 fold=cell.fold,

@@ -33,7 +33,7 @@ def hardest_graphs(folds: Mapping[str, Sequence[FoldResult]]) -> list[Hard]:
     labels: dict[int, int] = {}
     for method, parts in folds.items():
         for fold in parts:
-            for graph, label, prediction in zip(fold.test, fold.labels, fold.predictions, strict=True):
+            for graph, label, prediction in zip(fold.test, fold.y, fold.predictions, strict=True):
                 tests.setdefault(graph, {}).setdefault(method, []).append(label != prediction)
                 labels[graph] = label
     found = []

@@ -14,7 +14,8 @@ from gcaps.data.catalog import load, located
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import ConfigError, DataError, GcapsError
 from gcaps.evaluation.budget import Budget
-from gcaps.evaluation.cells import Cell, as_folder, cell, digest
+from gcaps.evaluation.cells import Cell as Cell
+from gcaps.evaluation.cells import as_folder, cell, digest
 from gcaps.evaluation.folds import Fold, folds_of
 from gcaps.evaluation.result import about, now, versions
 from gcaps.files import write_json
@@ -39,7 +40,7 @@ class PlannedData:
     """A file of folds; None where they are drawn."""
     fingerprint: str
     graphs: int
-    classes: list[int]
+    classes: list[Any]
     """As the source calls them."""
     folds: dict[str, list[str]]
     """For each seed the digests of its folds."""
@@ -61,6 +62,18 @@ class PlannedData:
 
 
 @dataclass(frozen=True)
+class PlannedEntry:
+    """One method on one data set."""
+
+    label: str
+    method: str | None
+    data: str
+    configs: list[dict[str, Any]]
+    seeds: list[int]
+    folds: list[int] | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """Everything that a comparison computes."""
 
@@ -68,12 +81,8 @@ class Plan:
     command: str
     """How to go on with it, or to make it again."""
     data: list[PlannedData]
-    methods: dict[str, list[dict[str, Any]]]
-    """For each method its configurations: one, or those of its grid."""
-    folds: int
-    """Stratified folds of each set that has no file of folds."""
-    seeds: list[int]
-    budgets: Budget
+    entries: list[PlannedEntry]
+    limits: Budget
     versions: dict[str, str]
     created: str
     format: int = field(default=FORMAT)
@@ -81,12 +90,19 @@ class Plan:
     def cells(self) -> list[Cell]:
         """All cells, by data set, method, seed and fold."""
         return [
-            cell(data.name, data.fingerprint, method, tuple(configs), number, fold, seed)
+            cell(data.name, data.fingerprint, entry.label, entry.method, tuple(entry.configs), number, fold, seed)
             for data in self.data
-            for method, configs in self.methods.items()
-            for seed in self.seeds
+            for entry in self.entries
+            if entry.data == data.name
+            for seed in entry.seeds
             for number, fold in enumerate(data.folds[str(seed)])
+            if entry.folds is None or number in entry.folds
         ]
+
+    @property
+    def labels(self) -> list[str]:
+        """Unique labels, in order."""
+        return list(dict.fromkeys(entry.label for entry in self.entries))
 
     def of(self, name: str) -> PlannedData:
         """The data set of that name."""
@@ -110,7 +126,8 @@ class Plan:
             if raw["format"] != FORMAT:
                 raise GcapsError(f"{path}: has format {raw['format']}, this gcaps reads format {FORMAT}")
             raw["data"] = [PlannedData(**data) for data in raw["data"]]
-            raw["budgets"] = Budget(**raw["budgets"])
+            raw["entries"] = [PlannedEntry(**entry) for entry in raw["entries"]]
+            raw["limits"] = Budget(**raw["limits"])
             return cls(**raw)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise GcapsError(f"{path}: is not a plan of gcaps ({type(error).__name__}: {error})") from error
@@ -140,10 +157,8 @@ def make_plan(
         name=run.resolve().name,
         command=command or _call(data, methods, run),
         data=data,
-        methods=methods,
-        folds=folds,
-        seeds=list(seeds),
-        budgets=budget,
+        entries=[PlannedEntry(m, m, d.name, configs, list(seeds)) for d in data for m, configs in methods.items()],
+        limits=budget,
         versions=versions(),
         created=now(),
     )

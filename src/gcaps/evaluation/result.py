@@ -10,6 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gcaps.errors import GcapsError
 from gcaps.files import write_json
 from gcaps.version import __version__
@@ -29,7 +31,7 @@ class FoldResult:
     """Counted from 0."""
     test: list[int]
     """Graphs of the test fold, counted from 0 in the set's order."""
-    labels: list[int]
+    y: list[int]
     """Their classes, 0..C−1."""
     predictions: list[int]
     """What the honest rule's model says of them."""
@@ -48,11 +50,13 @@ class FoldResult:
     seconds: float
     chosen: dict[str, Any] = field(default_factory=dict)
     """What was chosen on the training graphs of this fold, such as a kernel and its SVM's C."""
+    resolved: dict[str, Any] = field(default_factory=dict)
+    """Settings after ``auto`` was resolved."""
 
     @property
     def accuracy(self) -> float:
         """Share of the test graphs that the honest rule's model classifies rightly."""
-        return sum(a == b for a, b in zip(self.labels, self.predictions, strict=True)) / len(self.labels)
+        return sum(a == b for a, b in zip(self.y, self.predictions, strict=True)) / len(self.y)
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,8 @@ class Summary:
 class Result:
     """An evaluation, complete enough to be run again."""
 
-    method: str
+    label: str
+    method: str | None
     data: dict[str, Any]
     """name, fingerprint, graphs, classes (as the source calls them)."""
     folds: list[FoldResult]
@@ -117,7 +122,7 @@ def about(graphs: GraphSet) -> dict[str, Any]:
         "name": graphs.name,
         "fingerprint": graphs.fingerprint(),
         "graphs": len(graphs),
-        "classes": graphs.classes.tolist(),
+        "classes": np.unique(graphs.y).tolist(),
     }
 
 
