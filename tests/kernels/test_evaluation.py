@@ -8,9 +8,10 @@ from gcaps.config import Config
 from gcaps.data.catalog import load
 from gcaps.errors import ConfigError
 from gcaps.evaluation import METHODS, Fold, Result
+from gcaps.evaluation.gather import gather
 from gcaps.evaluation.kernel_methods import KERNELS
 from gcaps.kernels import CONFIGS
-from gcaps.report import write_page
+from gcaps.report import write_report
 
 SMALL = {
     "rw": {"decays": (1e-2,)},
@@ -52,7 +53,7 @@ def test_result_is_saved_and_reported(tmp_path: Path) -> None:
     one = gcaps.evaluate("MUTAG", "wl", folds=2, jobs=1, config=config)
     one.save(tmp_path / "result.json")
     assert Result.read(tmp_path / "result.json") == one
-    write_page(one, tmp_path / "page.html")
+    write_report(gather([one]), tmp_path / "page.html")
     assert "heights" in (tmp_path / "page.html").read_text()
     assert "config={'C': (1.0,)" in one.command
 

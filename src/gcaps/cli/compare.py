@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from gcaps.evaluation import Comparison
 
 
 def run(
@@ -116,6 +111,7 @@ def run(
 
     from gcaps.evaluation import compare
     from gcaps.evaluation.progress import comparison_progress
+    from gcaps.report import print_comparison
 
     command = shlex.join(["gcaps", *sys.argv[1:]])
     with comparison_progress() as report:
@@ -132,38 +128,6 @@ def _numbers(text: str) -> list[int]:
     if not all(part.isdecimal() for part in parts):
         raise ConfigError(f"--seeds: {text!r} is not a list of numbers such as 0,1")
     return [int(part) for part in parts]
-
-
-def print_comparison(found: Comparison, console: Console) -> None:
-    """Mean honest accuracies, one line a method, and how many cells are behind them."""
-    from collections import Counter
-
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("honest, %")
-    for data in found.plan.data:
-        table.add_column(data.name, justify="right")
-    for method in found.plan.methods:
-        table.add_row(method, *(_entry(found, data.name, method) for data in found.plan.data))
-    console.print(table)
-    states = Counter(outcome.status for outcome in found.outcomes)
-    said = [f"{states.pop('done', 0)} cells done", *(f"{count} {status}" for status, count in states.items())]
-    console.print(", ".join(said), highlight=False)
-
-
-def _entry(found: Comparison, data: str, method: str) -> str:
-    from statistics import fmean, pstdev
-
-    from gcaps.report.aggregate import percent
-
-    results = [found.result(data, method, seed) for seed in found.plan.seeds]
-    means = [summary.protocols["honest"] for summary in results if summary is not None]
-    if len(means) < len(results):
-        states = {o.status for o in found.outcomes if (o.data, o.method) == (data, method)} - {"done"}
-        return " ".join(sorted(states)) or "–"
-    values = [value for summary in means for value in summary.folds]
-    return percent(fmean(values), pstdev(values), 1)
 
 
 def _verify(paths: list[str], fold: int | None) -> None:

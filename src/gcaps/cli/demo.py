@@ -31,14 +31,13 @@ def run(
     from rich.console import Console
 
     from gcaps import persistence
-    from gcaps.cli.compare import print_comparison
     from gcaps.config import Config
     from gcaps.data.audit import facts
     from gcaps.data.catalog import load
     from gcaps.data.describe import describe
     from gcaps.evaluation import compare
     from gcaps.evaluation.progress import comparison_progress
-    from gcaps.report import write_comparison
+    from gcaps.report import print_comparison, write_report
     from gcaps.training import fit, training_bar
 
     console = Console(highlight=False)
@@ -59,7 +58,7 @@ def run(
         found = compare(data, list(METHODS), run=folder, grid=shorter, report=report, command=command)
     print_comparison(found, console)
     console.print(f"   As a page: [bold]gcaps report {folder} -o {page}[/]")
-    write_comparison(found, page)
+    write_report(found, page)
 
     model = output / "model"
     console.print(f"\n[bold cyan]3[/]  A classifier from all graphs: [bold]gcaps train {data}{settings} -o {model}[/]")

@@ -63,12 +63,11 @@ def run(
 
     from rich.console import Console
 
-    from gcaps.data.audit import facts
     from gcaps.data.catalog import load
-    from gcaps.data.describe import describe
     from gcaps.evaluation import evaluate
     from gcaps.evaluation.folds import read_splits
-    from gcaps.report import print_result, write_page
+    from gcaps.evaluation.gather import gather
+    from gcaps.report import print_comparison, write_report
     from gcaps.training import training_bar
 
     graphs = load(data)
@@ -89,5 +88,5 @@ def run(
     if output is not None:
         result.save(output)
     if html is not None:
-        write_page(result, html, facts=describe(facts(graphs)))
-    print_result(result, Console())
+        write_report(gather([result]), html)
+    print_comparison(gather([result]), Console())

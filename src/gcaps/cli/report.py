@@ -44,7 +44,7 @@ def run(
     from gcaps.evaluation.gather import gather
     from gcaps.evaluation.result import Result
     from gcaps.files import write_text
-    from gcaps.report.comparison_page import comparison_text
+    from gcaps.report import report_text
 
     if len(sources) > 1 and any(source.is_dir() for source in sources):
         raise ConfigError("give the folder of one comparison, or result files, not both")
@@ -58,7 +58,7 @@ def run(
         def tell(what: str, step: int, steps: int) -> None:
             bar.update(task, description=what, completed=step, total=steps)
 
-        text = comparison_text(comparison, format, tell)
+        text = report_text(comparison, format, tell)
     if output is None and format != "html":
         typer.echo(text, nl=False)
         return
