@@ -104,7 +104,7 @@ class Drawing:
             self.path([(x + dx, y + dy) for dx, dy in outline], f"fill {kind}", close=True)
 
     def text(self, x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> None:
-        """Add text; ``anchor`` says which end of its baseline (start, middle, end) is at the point."""
+        """Add text; ``anchor`` is the end of its baseline (start, middle, end) at the point."""
         anchors = "" if anchor == "start" else f' text-anchor="{anchor}"'
         kinds = f' class="{kind}"' if kind else ""
         self.parts.append(f'<text x="{_n(x)}" y="{_n(y)}"{anchors}{kinds}>{escape(words)}</text>')

@@ -359,6 +359,6 @@ def _chosen(entry: Entry) -> str:
     parts = []
     for key in dict.fromkeys(key for choice in choices for key in choice):
         counts = Counter(choice[key] for choice in choices if key in choice).most_common()
-        told = [value if len(counts) == 1 else f"{value} ({count}×)" for value, count in counts]
-        parts.append(f"{key} {', '.join(told)}")
+        counted = [value if len(counts) == 1 else f"{value} ({count}×)" for value, count in counts]
+        parts.append(f"{key} {', '.join(counted)}")
     return "; ".join(parts)

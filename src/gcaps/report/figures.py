@@ -37,9 +37,9 @@ def rule_gains(study: Study) -> Markup | None:
     if not rows:
         return None
     rows.sort(key=lambda row: -row[1]["best"])
-    told = "; ".join(f"{name.short}: {', '.join(f'{r} {g:+.1f}' for r, g in gains.items())}" for name, gains in rows)
+    listing = "; ".join(f"{name.short}: {', '.join(f'{r} {g:+.1f}' for r, g in gains.items())}" for name, gains in rows)
     bottom = 8 + 26 * len(rows)
-    picture = Drawing(660, bottom + 50, f"Points that each rule adds to the honest accuracy. {told}.")
+    picture = Drawing(660, bottom + 50, f"Points that each rule adds to the honest accuracy. {listing}.")
     x = Scale(*padded([0.0, *(g for _, gains in rows for g in gains.values())], least=0.5), 108, 640)
     picture.row_axis(x, bottom, "points above the honest accuracy", lambda v: f"{v:+g}".replace("-", "−") if v else "0")
     picture.segments([((x(0), 4), (x(0), bottom))], "stroke blue")
@@ -58,10 +58,8 @@ def critical_difference_diagram(ranks: Ranks, names: Mapping[str, MethodName]) -
     k = len(ranks.methods)
     half = (k + 1) // 2
     deep = 24 + 13 * len(ranks.cliques)
-    told = ", ".join(f"{names[m].short} {r:.2f}" for m, r in zip(ranks.methods, ranks.average, strict=True))
-    label = (
-        f"Average ranks over {len(ranks.data)} data sets: {told}. Critical difference {ranks.critical_difference:.2f}."
-    )
+    listing = ", ".join(f"{names[m].short} {r:.2f}" for m, r in zip(ranks.methods, ranks.average, strict=True))
+    label = f"Average ranks over {len(ranks.data)} data sets: {listing}. Critical difference {ranks.critical_difference:.2f}."
     picture = Drawing(660, 66 + deep + 22 * half, label)
     x = Scale(1, k, 130, 530)
     top = 58
@@ -97,13 +95,13 @@ def rule_dots(entries: Sequence[Entry], majority: Majority | None, others: Seque
     ends = [value for p in honest for value in (p.mean - p.std, p.mean + p.std)]
     ends += [value for _, mean, std in known for value in (mean - std, mean + std)]
     values = [*ends, *(p.mean for e in entries for p in e.protocols.values())]
-    told = "; ".join(
+    listing = "; ".join(
         [f"{e.name.short} " + ", ".join(f"{r} {100 * p.mean:.1f}" for r, p in e.protocols.items()) for e in entries]
         + [f"{row.method} published {100 * mean:.1f}" for row, mean, _ in known]
     )
     gap = 10 if known else 0
     bottom = 8 + 24 * (len(entries) + len(known)) + gap
-    picture = Drawing(660, bottom + 42, f"Accuracy on {entries[0].data} in percent, by method and rule: {told}.")
+    picture = Drawing(660, bottom + 42, f"Accuracy on {entries[0].data} in percent, by method and rule: {listing}.")
     x = Scale(*padded([*values, *([] if majority is None else [majority.share])], 0.03), 172 if known else 108, 640)
     picture.row_axis(x, bottom, "accuracy, percent", lambda v: f"{100 * v:.0f}")
     if majority is not None:
@@ -135,8 +133,8 @@ def cost_scatter(entries: Sequence[Entry], measure: str) -> Markup | None:
     if not points:
         return None
     title = "seconds per fold" if measure == "seconds" else "peak memory, MiB"
-    told = "; ".join(f"{name.short} {cost:.3g}, {100 * accuracy:.1f} percent" for cost, accuracy, name in points)
-    picture = Drawing(400, 270, f"Accuracy on {entries[0].data} against {title}: {told}.")
+    listing = "; ".join(f"{name.short} {cost:.3g}, {100 * accuracy:.1f} percent" for cost, accuracy, name in points)
+    picture = Drawing(400, 270, f"Accuracy on {entries[0].data} against {title}: {listing}.")
     low, high = min(p[0] for p in points), max(p[0] for p in points)
     stretch = max((high / low) ** 0.08, 1.25)
     x = Scale(low / stretch, high * stretch, 34, 392, log=True)
@@ -223,7 +221,7 @@ def _curves(
             edge = [(a, y(b)) for a, b in zip(places, upper, strict=True)]
             edge += [(a, y(b)) for a, b in reversed(list(zip(places, lower, strict=True)))]
             picture.path(edge, f"band {kind}", close=True)
-        line = [(a, y(float(b))) for a, b in zip(places, mean, strict=True)]
+        line = [(a, y(float(b))) for a, b in zip(places, np.clip(mean, *bounds), strict=True)]
         picture.path(line, f"stroke {kind}")
         if len(line) == 1:
             picture.dots(line, kind, 6)
@@ -264,7 +262,8 @@ def fold_accuracies(entry: Entry, majority: Majority) -> Markup:
     for place, (_, fold) in enumerate(entry.accuracies):
         if place % -(-len(values) // 12) == 0:
             picture.text(x(place), y.start + 15, str(fold), "middle")
-    picture.text((x.start + x.end) / 2, y.start + 31, "fold", "middle")
+    several = len({seed for seed, _ in entry.accuracies}) > 1
+    picture.text((x.start + x.end) / 2, y.start + 31, "fold of each seed" if several else "fold", "middle")
     picture.text(x.start - 30, y.end - 9, "test accuracy, percent")
     upper, lower = y(min(honest.mean + honest.std, y.high)), y(max(honest.mean - honest.std, y.low))
     if len(values) > 1:
@@ -281,8 +280,8 @@ def fold_accuracies(entry: Entry, majority: Majority) -> Markup:
 
 def reliability_plot(entry: Entry, found: Calibration, scale: float = 1.0) -> Markup:
     """Return the accuracy of predictions against their probability; the diagonal is perfect calibration."""
-    told = "; ".join(f"{100 * b.probability:.0f}: {100 * b.accuracy:.0f}" for b in found.curve)
-    label = f"Reliability of {entry.name.short} on {entry.data}, probability and share correct: {told}."
+    listing = "; ".join(f"{100 * b.probability:.0f}: {100 * b.accuracy:.0f}" for b in found.curve)
+    label = f"Reliability of {entry.name.short} on {entry.data}, probability and share correct: {listing}."
     width, height = 190 * scale, 172 * scale
     picture = Drawing(width, height, label)
     x, y = Scale(0, 1, 34, width - 8), Scale(0, 1, height - 36, 8)

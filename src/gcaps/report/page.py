@@ -162,15 +162,15 @@ def settings_of(study: Study, label: str) -> list[Setting]:
         given = {e.data: _distinct(config[name] for config in e.configs if name in config) for e in entries}
         after = {data: _distinct(fold[name] for fold in folds if name in fold) for data, folds in resolved.items()}
         default = setting_text(defaults[name]) if name in defaults else ""
-        told = _by_data({data: " | ".join(map(setting_text, values)) for data, values in given.items()})
-        became = _by_data({data: _range(values) for data, values in after.items()})
+        given_text = _by_data({data: " | ".join(map(setting_text, values)) for data, values in given.items()})
+        resolved_text = _by_data({data: _range(values) for data, values in after.items()})
         found.append(
             Setting(
                 name=name,
-                given=told or "–",
+                given=given_text or "–",
                 varied=any(len(values) > 1 for values in given.values()),
-                resolved="" if became == told else became,
-                default="" if not told or default == told else default,
+                resolved="" if resolved_text == given_text else resolved_text,
+                default="" if not given_text or default == given_text else default,
                 meaning=(fields[name].description or "") if name in fields else "",
             )
         )
