@@ -59,8 +59,8 @@ def critical_difference_diagram(ranks: Ranks, names: Mapping[str, MethodName]) -
     half = (k + 1) // 2
     deep = 24 + 13 * len(ranks.cliques)
     listing = ", ".join(f"{names[m].short} {r:.2f}" for m, r in zip(ranks.methods, ranks.average, strict=True))
-    label = f"Average ranks over {len(ranks.data)} data sets: {listing}. Critical difference {ranks.critical_difference:.2f}."
-    picture = Drawing(660, 66 + deep + 22 * half, label)
+    label = f"Average ranks over {len(ranks.data)} data sets: {listing}. "
+    picture = Drawing(660, 66 + deep + 22 * half, label + f"Critical difference {ranks.critical_difference:.2f}.")
     x = Scale(1, k, 130, 530)
     top = 58
     picture.segments([((x(1), top), (x(k), top))], "stroke ink")
