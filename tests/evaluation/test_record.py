@@ -139,3 +139,11 @@ def test_seeds_of_one_row_are_joined(small, result):
     joined = Comparison.of_results([result, second])
     assert joined.plan.entry("families", "deepsets").seeds == [0, 1]
     assert joined.result("families", "deepsets", 1).protocols == second.protocols
+
+
+def test_a_row_that_lacks_a_seed_is_unfinished(small, result):
+    other = replace(result, label="other")
+    joined = Comparison.of_results([result, other, replace(result, seed=4, splits="3 stratified folds, seed 4")])
+    assert joined.result("families", "deepsets", 4) is not None
+    assert joined.result("families", "other", 4) is None
+    assert {cell.key[1:3] for cell in joined.missing()} == {("other", 4)}

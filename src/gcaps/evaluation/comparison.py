@@ -67,10 +67,19 @@ class Comparison:
 
     @classmethod
     def of_results(cls, results: Sequence[Result], name: str = "results") -> Comparison:
-        """The comparison that single results make up; see :meth:`join`."""
+        """The comparison that single results make up.
+
+        Every row on a data set should have the same seeds: what a row lacks is missing, as in an unfinished run.
+
+        Raises:
+            GcapsError: as :meth:`join`.
+        """
         from gcaps.evaluation.record import of_result
 
-        return cls.join([of_result(result) for result in results], name)
+        found = cls.join([of_result(result) for result in results], name)
+        seeds = {data.name: sorted(map(int, data.folds)) for data in found.plan.data}
+        entries = [replace(entry, seeds=seeds[entry.data]) for entry in found.plan.entries]
+        return replace(found, plan=replace(found.plan, entries=entries))
 
     @classmethod
     def join(cls, comparisons: Sequence[Comparison], name: str = "results") -> Comparison:

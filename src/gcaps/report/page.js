@@ -3,7 +3,7 @@
   const all = (query, within = document) => [...within.querySelectorAll(query)];
   document.documentElement.classList.add("js");
 
-  // Sorting: cells carry their value in data-v; what has none stays at the end whichever way it is sorted.
+  // Sorting by the value in data-v; cells without a value stay at the end in both directions.
   const places = new WeakMap();
   all("table.sortable tbody tr").forEach((row, place) => places.set(row, place));
   const value = (row, column) => row.cells[column].dataset.v ?? "";
@@ -27,28 +27,30 @@
   };
   for (const button of all("th[aria-sort] button")) button.addEventListener("click", () => sort(button.closest("th")));
 
-  // Filters: whatever belongs to a method or to a data set says so in data-family, data-text and data-set.
+  // Filters apply to all elements with data-family, data-text, data-set or data-published.
   const form = document.querySelector("form.filters");
-  const said = document.querySelector("#filtered");
+  const status = document.querySelector("#filtered");
   const filter = () => {
     const { text, family, set, published } = form.elements;
     const words = text.value.trim().toLowerCase();
     const wanted = (el) =>
       (!family.value || !("family" in el.dataset) || el.dataset.family === family.value) &&
       (!words || !("text" in el.dataset) || el.dataset.text.includes(words)) &&
-      (!set.value || !("set" in el.dataset) || el.dataset.set === set.value) &&
+      (!set?.value || !("set" in el.dataset) || el.dataset.set === set.value) &&
       (!published || published.checked || !("published" in el.dataset));
     for (const el of all("[data-family], [data-text], [data-set], [data-published]")) el.hidden = !wanted(el);
-    if (set.value) for (const el of all(`details[data-set="${set.value}"]`)) el.open = true;
+    if (set?.value) for (const el of all(`details[data-set="${set.value}"]`)) el.open = true;
     const rows = all("#main-table tbody tr");
-    said.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows`;
+    status.textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows`;
   };
-  form.addEventListener("input", filter);
-  form.addEventListener("reset", () => setTimeout(filter));
-  form.addEventListener("submit", (event) => event.preventDefault());
-  filter();
+  if (form) {
+    form.addEventListener("input", filter);
+    form.addEventListener("reset", () => setTimeout(filter));
+    form.addEventListener("submit", (event) => event.preventDefault());
+    filter();
+  }
 
-  // A link into a closed part opens it; paper shows every part.
+  // A link into a closed part opens it; printing opens all.
   const reveal = () => {
     const goal = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (goal) for (let el = goal; el; el = el.parentElement) if (el.tagName === "DETAILS") el.open = true;
