@@ -62,7 +62,7 @@ def test_result_files_become_a_page(gcaps: Callable[..., int], run: Path) -> Non
     [
         (["nowhere"], "nowhere: is not the folder of a comparison"),
         (["."], ".: is not the folder of a comparison"),
-        ([".", "."], "give the folder of one comparison, or result files"),
+        (["RUN", "RUN"], "two results are about gcaps on MUTAG with seed 0"),
         (["RUN", "--format", "pdf"], "unknown format 'pdf'"),
     ],
 )

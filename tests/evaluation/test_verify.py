@@ -55,7 +55,7 @@ def test_what_differs_is_counted(recorded, tmp_path):
 def test_what_cannot_be_compared_says_why(recorded, tmp_path):
     _, result = recorded
     cases = {
-        "there is no data set 'NOT-A-SET'": {"data": result.data | {"name": "NOT-A-SET"}},
+        "no data set 'NOT-A-SET' was found": {"data": result.data | {"name": "NOT-A-SET"}},
         "holds other graphs than": {"data": result.data | {"fingerprint": "0"}},
         "the folds are not here": {"splits": "3 folds given by the caller"},
         "holds other folds than": {"splits": "3 stratified folds, seed 5", "seed": 5},

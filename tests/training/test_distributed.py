@@ -21,12 +21,12 @@ from gcaps.models import GCAPS
 from gcaps.nn.distributed import is_first_process
 from gcaps.testing import hostile_graphs
 from gcaps.training.loop import TrainingRun, reproducible
-from gcaps.training import distributed
+from gcaps.nn import distributed
 from gcaps.training.distributed import joined
 
 settings = json.loads(sys.argv[1])
 if settings.pop("through_sockets", False):
-    distributed.can_share = lambda: False
+    distributed.supports_shared_memory = lambda: False
 with joined("start again"):
     graphs = hostile_graphs(45, seed=6, largest=12)
     concrete = dict(epochs=3, layers=2, reduce="mean", dropout=0.5, ensemble_size=1, with_svm=False)

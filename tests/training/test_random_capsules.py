@@ -10,7 +10,7 @@ from gcaps.errors import ConfigError, DataError, MemoryLimitError
 from gcaps.evaluation import evaluate
 from gcaps.models.ensemble import Ensemble
 from gcaps.models.random_capsules import RandomCapsuleSVM, class_sums
-from gcaps.nn.distances import city_block
+from gcaps.nn.cpu.distances import city_block
 from gcaps.testing import assert_batch_equals_singles, assert_permutation_invariant, hostile_graphs
 from gcaps.training.random_capsules import require_memory, temperature
 

@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gcaps.data.prepared import PreparedSet
 from gcaps.config import CONFIGS, Section
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Classes
 from gcaps.errors import DataError
 from gcaps.estimators.auto import Resolution

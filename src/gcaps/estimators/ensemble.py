@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.base import clone
 
-from gcaps.data.prepared import PreparedSet
 from gcaps.config import EnsembleConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
 from gcaps.estimators.auto import resolve
 from gcaps.estimators.base import GraphClassifier, State

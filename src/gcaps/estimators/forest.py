@@ -12,11 +12,11 @@ from sklearn.base import TransformerMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from gcaps.data.prepared import PreparedSet
 from gcaps.config import ForestConfig
 from gcaps.data.arrays import Array, Floats, Ints, pointer
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.estimators.base import GraphClassifier, State
 from gcaps.features import GraphFGSD
 from gcaps.training import Epoch

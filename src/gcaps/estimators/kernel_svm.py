@@ -13,10 +13,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gcaps import kernels as graph_kernels
-from gcaps.data.prepared import PreparedSet
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
 from gcaps.estimators.base import GraphClassifier, State
 from gcaps.kernels.base import GraphKernel

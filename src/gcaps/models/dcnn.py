@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from gcaps.batching.batch import Batch
 from gcaps.config import DCNNConfig
 from gcaps.models.network import Network
-from gcaps.nn.regularization import Dropout
 from gcaps.nn.filters import batch_filter
+from gcaps.nn.regularization import Dropout
 from gcaps.nn.sparse import CSR
 
 

@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from gcaps.batching.batch import Batch
 from gcaps.config import DeepSetsConfig
 from gcaps.models.network import InputLinear, Network
-from gcaps.nn.regularization import Dropout
-from gcaps.nn.regularization import BatchNorm
 from gcaps.nn.pooling import MeanPool
+from gcaps.nn.regularization import BatchNorm, Dropout
 
 
 class DeepSets(Network):

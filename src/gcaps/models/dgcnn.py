@@ -12,10 +12,10 @@ from gcaps.batching.batch import Batch
 from gcaps.config import DGCNNConfig
 from gcaps.data.graphset import GraphSet
 from gcaps.models.network import InputLinear, Network
-from gcaps.nn.regularization import Dropout
 from gcaps.nn.filters import batch_filter
 from gcaps.nn.neighborhood import filter_product
 from gcaps.nn.pooling import MaxSortPool
+from gcaps.nn.regularization import Dropout
 
 KERNEL = 5
 """Length of the second 1-D convolution."""

@@ -18,9 +18,8 @@ from gcaps.data.graphset import GraphSet
 from gcaps.models.coarsening import Level, pyramid
 from gcaps.models.edge_filters import EdgeConditionedConv, EdgeFeatures
 from gcaps.models.network import Network
-from gcaps.nn.regularization import Dropout
-from gcaps.nn.regularization import BatchNorm
 from gcaps.nn.pooling import MeanPool
+from gcaps.nn.regularization import BatchNorm, Dropout
 from gcaps.nn.sparse import CSR
 
 LEVELS = (0, 0, 0, 1, 1, 2)

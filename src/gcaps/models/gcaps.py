@@ -12,14 +12,12 @@ from gcaps.config import CapsuleConfig, Config
 from gcaps.errors import MemoryLimitError
 from gcaps.models.network import Network
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
-from gcaps.nn.regularization import Dropout
-from gcaps.nn.filters import BASES, batch_filter
 from gcaps.nn.cpu.head import Head
 from gcaps.nn.cpu.stack import can_fuse, capsule_stack
-from gcaps.nn.regularization import BatchNorm
-from gcaps.nn.pooling import MeanPool, WithCount
+from gcaps.nn.filters import BASES, batch_filter
+from gcaps.nn.pooling import MaxSortPool, MeanPool, WithCount
 from gcaps.nn.readout import MeanCovariance, repeat_rows
-from gcaps.nn.pooling import MaxSortPool
+from gcaps.nn.regularization import BatchNorm, Dropout
 
 
 class GCAPS(Network):

@@ -9,11 +9,10 @@ from torch import Tensor, nn
 from gcaps.batching.batch import Batch
 from gcaps.config import GINConfig
 from gcaps.models.network import InputLinear, Network
-from gcaps.nn.regularization import Dropout
 from gcaps.nn.filters import Filter, batch_filter
 from gcaps.nn.neighborhood import neighbor_sum
-from gcaps.nn.regularization import BatchNorm
 from gcaps.nn.pooling import MeanPool
+from gcaps.nn.regularization import BatchNorm, Dropout
 
 
 class GIN(Network):

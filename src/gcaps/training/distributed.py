@@ -14,8 +14,7 @@ import torch
 import torch.distributed as dist
 
 from gcaps.errors import GcapsError
-from gcaps.nn.channel import Channel, can_share, opened
-from gcaps.nn.distributed import through
+from gcaps.nn.distributed import shared_memory
 
 TIMEOUT = timedelta(seconds=45)
 """How long a process waits for the others in one collective."""
@@ -52,24 +51,10 @@ def joined(advice: str) -> Iterator[None]:
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"  # statistics are summed up on the CPU
     dist.init_process_group(backend, timeout=TIMEOUT)
     try:
-        with through(_channel()):
+        with shared_memory(TIMEOUT.total_seconds()):
             yield
     except (RuntimeError, dist.DistError) as error:
         raise LostProcessError(f"{message} ({str(error).splitlines()[0]})") from error
     finally:
         signal.signal(signal.SIGTERM, before)
         dist.destroy_process_group()
-
-
-def _channel() -> Channel | None:
-    """Shared memory where all processes are on this machine."""
-    rank, processes = dist.get_rank(), dist.get_world_size()
-    if not can_share() or int(os.environ.get("LOCAL_WORLD_SIZE", "0")) != processes:
-        return None
-
-    def tell(name: str) -> str:
-        names = [name]
-        dist.broadcast_object_list(names, src=0)
-        return names[0]
-
-    return opened(rank, processes, TIMEOUT.total_seconds(), tell, dist.barrier)

@@ -18,7 +18,7 @@ from gcaps.config import TrainingConfig
 from gcaps.data.arrays import Array, Ints
 from gcaps.errors import ConfigError
 from gcaps.models.network import Network
-from gcaps.nn.distributed import Share, sharing, sum_over_processes, training_together
+from gcaps.nn.distributed import Share, is_distributed, sharing, sum_over_processes
 from gcaps.training.optimizer import FlatAdam
 
 NODE_BUDGET = 20_000
@@ -88,7 +88,7 @@ class TrainingRun:
         """Epochs of the schedule."""
         self.number = 0
         """Epochs done so far."""
-        if training_together() and len(indices) // -(-len(indices) // config.batch_size) < dist.get_world_size():
+        if is_distributed() and len(indices) // -(-len(indices) // config.batch_size) < dist.get_world_size():
             raise ConfigError(f"batches of {config.batch_size} cannot be shared by {dist.get_world_size()} processes")
 
     def epoch(self) -> Epoch:
@@ -103,7 +103,7 @@ class TrainingRun:
         for batch, share in batches:
             with sharing(share):
                 sums += self._step(batch, share.total)
-        loss, right = sum_over_processes(sums) / len(self.indices)
+        loss, right = sum_over_processes(torch.from_numpy(sums)) / len(self.indices)
         return Epoch(self.number, float(loss), float(right), len(self.indices) / (time.perf_counter() - began))
 
     def _take(self, part: tuple[Ints, Share]) -> tuple[Batch, Share]:
@@ -129,7 +129,7 @@ def learning_rate(config: TrainingConfig, number: int, epochs: int) -> float:
 
 def _own_share(chosen: Ints) -> tuple[Ints, Share]:
     """Return this process's part of a batch."""
-    if not training_together():
+    if not is_distributed():
         return chosen, Share(0, len(chosen), len(chosen))
     ends = np.linspace(0, len(chosen), dist.get_world_size() + 1).round().astype(int)
     first, last = ends[dist.get_rank()], ends[dist.get_rank() + 1]

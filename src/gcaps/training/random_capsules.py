@@ -19,8 +19,8 @@ from gcaps.kernels.svm import choose, cut, fit_svm, inner_splits
 from gcaps.models.gcaps import GCAPS
 from gcaps.models.random_capsules import RandomCapsuleSVM, class_sums
 from gcaps.models.registry import random_capsules
-from gcaps.nn.distances import city_block
-from gcaps.nn.distributed import by_itself
+from gcaps.nn.cpu.distances import city_block
+from gcaps.nn.distributed import without_exchange
 from gcaps.training.loop import batches_of, reproducible
 
 STATISTICS_BATCHES = 40
@@ -47,7 +47,7 @@ def fit_random_capsule_svm(
     require_memory(len(indices))
     assert source.y is not None
     y = source.y[indices]
-    with by_itself(), reproducible(int(np.random.SeedSequence([seed, 2]).generate_state(1)[0]), config.threads):
+    with without_exchange(), reproducible(int(np.random.SeedSequence([seed, 2]).generate_state(1)[0]), config.threads):
         capsules = random_capsules(config, source.num_features, num_classes)
         collect_statistics(capsules, source, indices, config.batch_size, seed)
         raw = graph_vectors(capsules, source, indices)
