@@ -90,6 +90,9 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         every = np.arange(len(prepared.graphs))
         self.fit_prepared(prepared, every, sample_weight=sample_weight)
 
+    def prepare(self, prepared: PreparedSet) -> None:
+        """Compute what the folds of a prepared set share; does nothing unless ``shares_folds``."""
+
     @abstractmethod
     def fit_prepared(
         self,

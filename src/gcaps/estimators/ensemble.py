@@ -54,6 +54,12 @@ class GraphEnsemble(GraphClassifier):
             return EnsembleConfig()
         return EnsembleConfig.parse({"methods": tuple(m if isinstance(m, str) else m.method for m in self.methods)})
 
+    def prepare(self, prepared: PreparedSet) -> None:
+        """Prepare every member."""
+        given = resolve(self.config, prepared.graphs)[0].methods if self.methods == "auto" else self.methods
+        for m in given:
+            (make_estimator(m) if isinstance(m, str) else m).prepare(prepared)
+
     def fit_prepared(
         self,
         prepared: PreparedSet,

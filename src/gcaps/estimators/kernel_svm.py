@@ -53,6 +53,10 @@ class KernelClassifier(GraphClassifier):
         """Return each kernel's Gram matrix over a set, None for one that must be fitted on training graphs."""
         return [kernel.fit_transform(graphs) if kernel.pairwise(graphs) else None for kernel in self.kernels()]
 
+    def prepare(self, prepared: PreparedSet) -> None:
+        """Compute the Gram matrices of the kernels that need no fit."""
+        prepared.get(self._key(self.kernels()), lambda: self.grams(prepared.graphs))
+
     def fit_prepared(
         self,
         prepared: PreparedSet,
