@@ -1,13 +1,13 @@
-"""What `gcaps compare` promises when things go wrong, tried out.
+"""Trials of what `gcaps compare` guarantees when processes are killed.
 
     python benchmarks/compare.py kill    [--short] [--data PTC ENZYMES IMDB-BINARY] [--methods all] [--kills 10]
     python benchmarks/compare.py cluster [--short] [--data PTC ENZYMES IMDB-BINARY] [--methods all] [--workers 3]
 
-`kill` runs a comparison without a break, and again with SIGKILL at random moments, each time started anew; what the
-two have written must be equal byte for byte, apart from times, memory and dates. `cluster` runs it with `--jobs 2` and
-then on a Dask cluster of worker processes on this machine, of which one is killed half-way: every cell must be there
-once and equal. `--short` takes the set `families` and a few quick methods, a minute in all. Folders that are there
-already are used as far as they go, so a trial that was stopped can be started anew with the same `--to`.
+`kill` runs a comparison without interruption, and again with SIGKILL at random moments, each time resumed; what the two
+have written must be equal byte for byte, except times, memory and dates. `cluster` runs it with `--jobs 2` and then on
+a Dask cluster of worker processes on this machine, of which one is killed half-way: every cell must be there once and
+equal. `--short` takes the set `families` and a few quick methods, a minute in all. A trial that was interrupted is
+resumed by starting it again with the same `--to`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from pathlib import Path
 
 import psutil
 
-from gcaps.evaluation.cells import Outcome
-from gcaps.evaluation.plan import Plan
+from gcaps.evaluation import Outcome, Plan
 
-SHORT = {"data": ["families"], "methods": "set,gin,sp,fgsd", "folds": 5}
-SHORT_GRID = "[set]\nepochs = 10\nhidden = [8, 16]\n[gin]\nepochs = 10\n[fgsd]\ntrees = 50\n"
+SHORT = {"data": ["families"], "methods": "deepsets,gin,sp,fgsd", "folds": 5}
+SHORT_GRID = "[deepsets]\nepochs = 10\nhidden = [8, 16]\n[gin]\nepochs = 10\n[fgsd]\nn_estimators = 50\n"
 
 
 def command(options: argparse.Namespace, run: Path, *more: str) -> list[str]:
@@ -54,7 +53,7 @@ def to_the_end(arguments: list[str]) -> float:
 
 
 def computing(pid: int) -> set[int]:
-    """The processes below ``pid`` that compute cells; joblib's own helpers end by themselves."""
+    """The processes below ``pid`` that compute cells."""
     found = set()
     for process in psutil.Process(pid).children(recursive=True):
         with suppress(psutil.Error):
@@ -64,7 +63,7 @@ def computing(pid: int) -> set[int]:
 
 
 def still_there(pids: set[int]) -> set[int]:
-    """Those of the processes that live five seconds later."""
+    """Those of the processes that are alive five seconds later."""
     until = time.monotonic() + 5
     while (alive := {pid for pid in pids if psutil.pid_exists(pid)}) and time.monotonic() < until:
         time.sleep(0.05)
@@ -101,7 +100,7 @@ def kill(options: argparse.Namespace, folder: Path) -> None:
     whole, broken = folder / "whole", folder / "broken"
     jobs = ["--jobs", str(options.jobs)]
     seconds = to_the_end(command(options, whole, *jobs))
-    print(f"without a break: {seconds:.0f} s; {states(whole)}", flush=True)
+    print(f"without interruption: {seconds:.0f} s; {states(whole)}", flush=True)
     written = [(whole / path).stat().st_mtime for path in files(whole)]
     pause = (max(written) - min(written)) / options.kills
     rng = random.Random(options.seed)
@@ -123,7 +122,7 @@ def kill(options: argparse.Namespace, folder: Path) -> None:
             if left:
                 sys.exit("processes that compute outlive the one that was killed")
         else:
-            print(f"it came to its end before kill {number}")
+            print(f"it was finished before kill {number}")
             break
     to_the_end(command(options, broken, *jobs))
     print(f"{check_equal(whole, broken)} cells are equal; {states(broken)}")
@@ -150,7 +149,7 @@ def cluster(options: argparse.Namespace, folder: Path) -> None:
         staff[1].kill()
         print(f"a worker was killed after {len(files(spread))} of {planned} cells", flush=True)
         if process.wait():
-            sys.exit("the comparison did not come to its end")
+            sys.exit("the comparison failed")
         print(f"{options.workers} workers: {time.perf_counter() - began:.0f} s; {states(spread)}")
     finally:
         for process in staff:
@@ -171,8 +170,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--kills", type=int, default=10)
     parser.add_argument("--workers", type=int, default=3)
-    parser.add_argument("--seed", type=int, default=0, help="of the moments")
-    parser.add_argument("--to", type=Path, help="a folder to keep; by default one that vanishes")
+    parser.add_argument("--seed", type=int, default=0, help="of the moments to kill at")
+    parser.add_argument("--to", type=Path, help="folder to keep; by default a temporary one")
     parser.add_argument("--short", action="store_true")
     options = parser.parse_args()
     os.environ["PYTHONUNBUFFERED"] = "1"

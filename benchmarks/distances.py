@@ -1,8 +1,8 @@
-"""City-block distances between graph vectors, as the machine on untrained capsules takes them, against three others.
+"""City-block distances between graph vectors, as the SVM on random capsules needs them, against three libraries.
 
     python benchmarks/distances.py [--rows 1000] [--columns 2593] [--repeats 3]
 
-The others: scikit-learn's and SciPy's function, and torch's. One thread each, best of several; distances are compared.
+The libraries are scikit-learn, SciPy and torch. One thread each, fastest of several runs; the distances are compared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gcaps.nn.cpu.distances import city_block
 
 
 def best(compute: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """Seconds of the fastest of several runs after a first one, and what it gave."""
+    """Seconds of the fastest of several runs after a warm-up, and the result."""
     found, seconds = compute(), []
     for _ in range(repeats):
         began = time.perf_counter()
@@ -31,7 +31,6 @@ def best(compute: Callable[[], Any], repeats: int) -> tuple[float, Any]:
 
 
 def main() -> None:
-    """Time, compare, print."""
     parser = argparse.ArgumentParser(description="City-block distances against scikit-learn, SciPy and torch.")
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--columns", type=int, default=2593, help="entries of a graph vector")

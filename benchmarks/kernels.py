@@ -1,15 +1,15 @@
-"""Graph kernels: the same Gram matrices as GraKeL's, and how much sooner; time and memory on whole data sets.
+"""Graph kernels: equality with GraKeL's Gram matrices and speed against it; time and memory on whole data sets.
 
     python benchmarks/kernels.py                                  # equality and speed, MUTAG and NCI1
-    python benchmarks/kernels.py --short                          # the same on MUTAG and a part of it
+    python benchmarks/kernels.py --short                          # the same on MUTAG only
     python benchmarks/kernels.py table --data NCI1 DD --to DIR    # every kernel on whole sets, resumable
 
 Sets other than MUTAG need GCAPS_DATA. Slow kernels of GraKeL run on the first graphs of a set and are extrapolated: by
 the number of pairs, MLG from two runs by the number of graphs and of pairs. GraKeL's fast random walks stop at a loose
-tolerance; there, Gram matrices are compared with its slow ones, on 15 small graphs.
+tolerance; there, Gram matrices are compared with those of its slow ones, on 15 small graphs.
 
-Times are processor seconds, added up over threads, so that other work on the machine matters little; `table` records
-the seconds by the clock beside them.
+Times are processor seconds, added up over threads, so that other load on the computer matters little; `table` also
+records wall-clock seconds.
 """
 
 from __future__ import annotations
@@ -59,18 +59,17 @@ WHOLE: dict[str, Callable[[], Any]] = {
     "DGK (WL, h = 3)": lambda: DeepGraphKernel("wl"),
     "MLG, 2 levels": lambda: MultiscaleLaplacian(2),
 }
-"""One setting of each kernel, run on whole sets."""
-
+"""One setting of each kernel, for whole sets."""
 
 SLOW = {
     "RW, λ = 0.01": lambda: grakel.RandomWalk(lamda=1e-2, method_type="baseline"),
     "RW with labels, λ = 0.01": lambda: grakel.RandomWalkLabeled(lamda=1e-2, method_type="baseline"),
 }
-"""GraKeL's kernels by matrix inversion."""
+"""GraKeL's exact random walks, by matrix inversion."""
 
 
 def grakel_graphs(graphs: GraphSet, one_hot: bool = False) -> list[list[Any]]:
-    """The same graphs as GraKeL takes them; MLG wants labels as vectors."""
+    """Convert graphs to GraKeL's input; MLG needs labels as vectors."""
     found = []
     kinds = np.unique(graphs.node_labels)
     for graph in graphs:
@@ -84,7 +83,7 @@ def grakel_graphs(graphs: GraphSet, one_hot: bool = False) -> list[list[Any]]:
 
 
 def peers(graphs: GraphSet) -> dict[str, tuple[Any, Callable[[], Any], int, str]]:
-    """Kernel: ours, GraKeL's, on how many graphs GraKeL's runs, and how definitions differ."""
+    """By kernel: ours, GraKeL's, the number of graphs GraKeL's runs on, and differences of the definitions."""
     kinds = len(np.unique(graphs.node_labels))
     return {
         "WL, h = 4": (WeisfeilerLehman(4), lambda: grakel.WeisfeilerLehman(n_iter=4), len(graphs), ""),
@@ -125,13 +124,13 @@ def peers(graphs: GraphSet) -> dict[str, tuple[Any, Callable[[], Any], int, str]
 
 
 def relative(found: Any, expected: Any) -> float:
-    """The largest |found − expected| / |expected|; where 0 is expected, 0 must have been found."""
+    """Largest |found − expected| / |expected|; the absolute difference where 0 is expected."""
     difference = np.abs(found - expected)
     return float(np.max(np.divide(difference, np.abs(expected), out=difference.copy(), where=expected != 0)))
 
 
 def extrapolated(runs: dict[int, float], total: int) -> float:
-    """Seconds for ``total`` graphs from the seconds for fewer: so much a pair; from two runs so much a graph, too."""
+    """Seconds for ``total`` graphs, from the seconds for fewer: linear in pairs, from two runs also in graphs."""
     work = np.array([[n, n * (n + 1) / 2] for n in runs])
     seconds = np.array(list(runs.values()))
     each, pair = nnls(work, seconds)[0] if len(runs) == 2 else (0.0, seconds[0] / work[0, 1])
@@ -139,9 +138,9 @@ def extrapolated(runs: dict[int, float], total: int) -> float:
 
 
 def compare(name: str, graphs: GraphSet, kernel: str) -> dict[str, Any]:
-    """Time of all graphs, and the largest relative difference of the Gram matrix on those that GraKeL's run had."""
+    """Time for all graphs, and the largest relative difference of the Gram matrix on the graphs of GraKeL's run."""
     ours, theirs, count, remark = peers(graphs)[kernel]
-    ours.fit_transform(graphs.subset(range(4)))  # compiled, or read from the compiler's cache
+    ours.fit_transform(graphs.subset(range(4)))  # compiles, or reads the compiler's cache
     K, times = None, []
     while not times or (sum(times) < 5 and len(times) < 5):
         began = time.process_time()
@@ -180,7 +179,7 @@ def compare(name: str, graphs: GraphSet, kernel: str) -> dict[str, Any]:
 def _whole(name: str, kernel: str, conn: Any) -> None:
     graphs = gcaps.load(name)
     made = WHOLE[kernel]()
-    made.fit_transform(graphs.subset(range(4)))  # compiled, or read from the compiler's cache
+    made.fit_transform(graphs.subset(range(4)))  # compiles, or reads the compiler's cache
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began, worked = time.perf_counter(), time.process_time()
     K = made.fit_transform(graphs)
@@ -191,7 +190,7 @@ def _whole(name: str, kernel: str, conn: Any) -> None:
 
 
 def whole_set(name: str, kernel: str) -> dict[str, Any]:
-    """One kernel on one set, in a process of its own for its peak of memory."""
+    """One kernel on one set, in a separate process, to measure its peak memory."""
     context = multiprocessing.get_context("spawn")
     receive, send = context.Pipe(duplex=False)
     process = context.Process(target=_whole, args=(name, kernel, send))
@@ -206,7 +205,7 @@ def whole_set(name: str, kernel: str) -> dict[str, Any]:
 
 
 def table(names: list[str], kernels: list[str], folder: Path, recorded: bool) -> list[dict[str, Any]]:
-    """Every kernel on every set; what already stands in ``folder`` is not run again, with ``recorded`` nothing is."""
+    """Every kernel on every set; measurements in ``folder`` are reused, and with ``recorded`` nothing is run."""
     rows = []
     for kernel in kernels:
         for name in names:
@@ -224,7 +223,7 @@ def table(names: list[str], kernels: list[str], folder: Path, recorded: bool) ->
 
 
 def comparison_table(rows: list[dict[str, Any]]) -> list[list[str]]:
-    """Against GraKeL: the head, and a row for each set and kernel."""
+    """Comparison with GraKeL: header, and a row for each set and kernel."""
     found = [["data", "kernel", "gcaps, s", "GraKeL, s", "times faster", "largest relative difference"]]
     for row in rows:
         part = "" if row["grakel_graphs"] == row["graphs"] else f" (from {row['grakel_graphs']} graphs)"
@@ -235,7 +234,7 @@ def comparison_table(rows: list[dict[str, Any]]) -> list[list[str]]:
 
 
 def whole_table(rows: list[dict[str, Any]]) -> list[list[str]]:
-    """Time and memory: the head, and a row for each set."""
+    """Time and memory: header, and a row for each set."""
     kernels = list(dict.fromkeys(row["kernel"] for row in rows))
     found = [["data", *kernels]]
     for name in dict.fromkeys(row["data"] for row in rows):
@@ -273,7 +272,9 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", help="sets (default: MUTAG and NCI1; for table the paper's eleven)")
     parser.add_argument("--kernels", nargs="*", help="kernels, as the tables name them (default: all)")
     parser.add_argument("--to", type=Path, default=Path("kernel-times"), help="folder of the table's measurements")
-    parser.add_argument("--recorded", action="store_true", help="table: run nothing, show what the folder has")
+    parser.add_argument(
+        "--recorded", action="store_true", help="table: run nothing, show the measurements of the folder"
+    )
     parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()

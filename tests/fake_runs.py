@@ -1,74 +1,108 @@
-"""Comparisons that nobody computed, with plausible outcomes: for what is done with a comparison after it was run."""
+"""Comparisons with made-up but plausible outcomes, for tests of everything that reads a comparison."""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 import gcaps
-from gcaps.evaluation.budget import Budget
-from gcaps.evaluation.cells import Cell, Outcome
+
 from gcaps.evaluation.comparison import Comparison
-from gcaps.evaluation.plan import Plan, PlannedData
-from gcaps.evaluation.result import FoldResult
+from gcaps.evaluation.outcome import Cell, Outcome
+from gcaps.evaluation.plan import Limits, Plan, PlannedData, PlannedEntry
+from gcaps.evaluation.protocols import summarise
+from gcaps.evaluation.result import FoldResult, Result
 
 SKILL = {
-    "gcaps": 1.55, "dcnn": 0.6, "pscn": 1.0, "ecc": 0.9, "dgcnn": 1.1, "gin": 1.4, "set": 0.8, "rw": 0.5, "sp": 0.9,
-    "gk": 0.6, "wl": 1.6, "wloa": 1.7, "dgk": 1.2, "mlg": 1.3, "fgsd": 1.2,
+    "gcaps": 1.55, "dcnn": 0.6, "pscn": 1.0, "ecc": 0.9, "dgcnn": 1.1, "gin": 1.4, "deepsets": 0.8, "rw": 0.5,
+    "sp": 0.9, "gk": 0.6, "wl": 1.6, "wloa": 1.7, "dgk": 1.2, "mlg": 1.3, "fgsd": 1.2, "capsule-svm": 1.5,
 }  # fmt: skip
-NETWORKS = ("gcaps", "dcnn", "pscn", "ecc", "dgcnn", "gin", "set")
+NETWORKS = ("gcaps", "dcnn", "pscn", "ecc", "dgcnn", "gin", "deepsets")
 
 
 def fake_comparison(
     data: Sequence[str] = ("MUTAG",),
-    methods: Sequence[str] = ("gcaps", "set", "wl"),
+    methods: Sequence[str] | Mapping[str, str | None] = ("gcaps", "deepsets", "wl"),
     folds: int = 10,
     seeds: Sequence[int] = (0,),
     *,
     classes: int = 2,
     graphs: int = 200,
     epochs: int = 30,
+    stop_early: bool = False,
     broken: dict[tuple[str, str], str] | None = None,
     missing: Sequence[tuple[str, str]] = (),
 ) -> Comparison:
-    """A comparison whose outcomes are drawn at random, the same each time.
+    """Return a comparison with random outcomes, the same on every call.
 
     Args:
-        data: MUTAG is the real one, so that its graphs can be looked at; others do not exist anywhere.
-        methods: all of them are run with a configuration that is only a name.
-        folds: of each set.
-        seeds: each with folds of its own.
-        classes: of the sets that do not exist.
-        graphs: likewise.
-        epochs: of the networks.
-        broken: the status of data set and method in the place of ``done``.
-        missing: data sets and methods whose last folds have not been run.
+        data: MUTAG is the real data set, so its graphs can be drawn; others cannot be loaded.
+        methods: method names, or the method of each label.
+        folds: number of folds.
+        seeds: each seed has its own folds.
+        classes: number of classes of data sets other than MUTAG.
+        graphs: number of graphs of data sets other than MUTAG.
+        epochs: number of epochs of networks.
+        stop_early: networks have validation accuracies, different numbers of epochs and a chosen epoch.
+        broken: status other than ``done`` by data set and label.
+        missing: data sets and labels whose last folds have not been run.
     """
+    labels = methods if isinstance(methods, Mapping) else {method: method for method in methods}
+    configs = {
+        label: [{"layers": "auto", "epochs": epochs, "hidden": 33} if method in NETWORKS else {"heights": [0, 1]}]
+        for label, method in labels.items()
+    }
     plan = Plan(
         name="fake",
-        command=f"gcaps compare {' '.join(data)} --methods {','.join(methods)} -o fake",
+        command=f"gcaps compare {' '.join(data)} --methods {','.join(labels)} -o fake",
         data=[_planned(name, folds, seeds, classes, graphs) for name in data],
-        methods={method: [{"method": method, "epochs": epochs}] for method in methods},
-        folds=folds,
-        seeds=list(seeds),
-        budgets=Budget(600.0, 4096.0),
+        entries=[
+            PlannedEntry(label=label, method=method, data=name, configs=configs[label], seeds=list(seeds), folds=None)
+            for name in data
+            for label, method in labels.items()
+        ],
+        limits=Limits(600.0, 4096.0),
         versions={"gcaps": "0.1.0", "python": "3.11.9", "numpy": "2.3.1"},
         created="2025-01-31T12:34:56+00:00",
     )
-    absent = set(missing)
     outcomes = [
-        _outcome(plan, cell, epochs, (broken or {}).get((cell.data, cell.method)))
+        _outcome(plan, cell, epochs, (broken or {}).get((cell.data, cell.label)), stop_early=stop_early)
         for cell in plan.cells()
-        if (cell.data, cell.method) not in absent or cell.fold < folds // 2
+        if (cell.data, cell.label) not in set(missing) or cell.fold < folds // 2
     ]
     return Comparison(plan, outcomes)
 
 
+def fake_result(comparison: Comparison, label: str) -> Result:
+    """Return one entry of a comparison on its first data set and seed as a result of its own."""
+    planned, entry = comparison.plan.data[0], next(e for e in comparison.plan.entries if e.label == label)
+    found = [o for o in comparison.outcomes if (o.data, o.label, o.seed) == (planned.name, label, entry.seeds[0])]
+    folds = [outcome.result for outcome in found if outcome.result is not None]
+    return Result(
+        label=label,
+        method=entry.method,
+        data={
+            "name": planned.name,
+            "fingerprint": planned.fingerprint,
+            "graphs": planned.graphs,
+            "classes": planned.classes,
+        },
+        folds=folds,
+        protocols=summarise(folds, "last" if entry.method in NETWORKS else "inner"),
+        config=entry.configs[0],
+        seed=entry.seeds[0],
+        splits=f"{len(folds)} stratified folds, seed {entry.seeds[0]}",
+        command=f"gcaps evaluate {planned.name} --method {label}",
+        versions=comparison.plan.versions,
+        created=comparison.plan.created,
+    )
+
+
 def save(comparison: Comparison, run: Path) -> Path:
-    """The comparison as a folder."""
+    """Write a comparison into a folder."""
     comparison.plan.save(run)
     cells = {cell.fingerprint: cell for cell in comparison.plan.cells()}
     for outcome in comparison.outcomes:
@@ -77,74 +111,92 @@ def save(comparison: Comparison, run: Path) -> Path:
 
 
 def _planned(name: str, folds: int, seeds: Sequence[int], classes: int, graphs: int) -> PlannedData:
-    digests = {str(seed): [f"{name}-{seed}-{fold}" for fold in range(folds)] for seed in seeds}
+    fingerprint, names = "0f" * 32, list(range(1, classes + 1))
     if name == "MUTAG":
         real = gcaps.load(name)
-        return PlannedData(name, name, None, None, real.fingerprint(), len(real), real.classes.tolist(), digests)
-    return PlannedData(name, name, None, None, "0f" * 32, graphs, list(range(1, classes + 1)), digests)
+        fingerprint, graphs, names = real.fingerprint(), len(real), np.unique(real.y).tolist()
+    return PlannedData(
+        name=name,
+        source=name,
+        path=None,
+        splits=None,
+        fingerprint=fingerprint,
+        graphs=graphs,
+        classes=names,
+        folds={str(seed): [f"{name}-{seed}-{fold}" for fold in range(folds)] for seed in seeds},
+    )
 
 
-def _outcome(plan: Plan, cell: Cell, epochs: int, status: str | None) -> Outcome:
-    planned = plan.of(cell.data)
-    common = {"data": cell.data, "method": cell.method, "seed": cell.seed, "fold": cell.fold}
-    rng = _rng(*common.values())
-    network = cell.method in NETWORKS
+def _outcome(plan: Plan, cell: Cell, epochs: int, status: str | None, *, stop_early: bool) -> Outcome:
+    planned, method = plan.of(cell.data), cell.method or cell.label
+    rng = _rng(cell.data, cell.label, cell.seed, cell.fold)
+    network = method in NETWORKS
     seconds = float(rng.uniform(5, 60) if network else rng.uniform(0.05, 3)) * planned.graphs / 200
-    kept = {"versions": plan.versions, "created": plan.created, "candidates": []}
+    common = {
+        "data": cell.data,
+        "label": cell.label,
+        "method": cell.method,
+        "seed": cell.seed,
+        "fold": cell.fold,
+        "fingerprint": cell.fingerprint,
+        "seconds": seconds,
+        "candidates": [],
+        "versions": plan.versions,
+        "created": plan.created,
+    }
     if status is not None:
-        return Outcome(
-            **common, fingerprint=cell.fingerprint, status=status, config=None, result=None,
-            error=f"{cell.method} <gave up>", seconds=seconds, peak_mib=None, embedding=None, **kept,
-        )  # fmt: skip
+        error = f"{cell.label} <gave up>"
+        return Outcome(**common, status=status, config=None, result=None, error=error, peak_mib=None, embedding=None)
     labels, ease = _graphs(planned)
     size, classes = planned.graphs, len(planned.classes)
     order = _rng(cell.data, cell.seed).permutation(size)
-    test = np.sort(order[cell.fold :: plan.folds])
-    quirk = _rng(cell.data, cell.method).normal(scale=0.8, size=(size, classes))
-    push = (SKILL.get(cell.method, 1.0) * ease)[:, None] * np.eye(classes)[labels]
+    test = np.sort(order[cell.fold :: len(planned.folds[str(cell.seed)])])
+    quirk = _rng(cell.data, cell.label).normal(scale=0.8, size=(size, classes))
+    push = (SKILL.get(method, 1.0) * ease)[:, None] * np.eye(classes)[labels]
     logits = 1.5 * push + quirk + 0.3 * rng.normal(size=(size, classes))
     scores = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    right = float((scores[test].argmax(axis=1) == labels[test]).mean())
-    time = np.linspace(0, 1, epochs)
-    curve = np.clip(right - 0.25 * np.exp(-5 * time) + rng.normal(scale=0.025, size=epochs), 0, 1)
-    curve[-1] = right
-    train = np.clip(0.98 - 0.4 * np.exp(-4 * time) + rng.normal(scale=0.006, size=epochs), 0, 1)
+    correct = float((scores[test].argmax(axis=1) == labels[test]).mean())
+    length = epochs - int(rng.integers(0, epochs // 3 + 1)) if stop_early else epochs
+    time = np.linspace(0, 1, length)
+    curve = np.clip(correct - 0.25 * np.exp(-5 * time) + rng.normal(scale=0.025, size=length), 0, 1)
+    chosen = max(1, length - 5) if stop_early else length
+    curve[chosen - 1] = correct
+    train = np.clip(0.98 - 0.4 * np.exp(-4 * time) + rng.normal(scale=0.006, size=length), 0, 1)
+    validation = np.clip(curve + rng.normal(scale=0.02, size=length), 0, 1)
     result = FoldResult(
         fold=cell.fold,
         test=test.tolist(),
-        labels=labels[test].tolist(),
+        y=labels[test].tolist(),
         predictions=scores[test].argmax(axis=1).tolist(),
         scores=np.round(scores[test], 6).tolist(),
-        epoch=epochs if network else 1,
+        epoch=chosen if network else 1,
         train_loss=(0.1 + 0.6 * np.exp(-4 * time)).tolist() if network else [],
         train_accuracy=train.tolist() if network else [],
         test_accuracy=curve.tolist() if network else [],
-        validation_accuracy=[],
+        validation_accuracy=validation.tolist() if network and stop_early else [],
         seconds=seconds,
-        chosen={"kernel": "Fake", "C": float(10.0 ** rng.integers(-1, 2)), "inner": 0.5} if cell.method == "wl" else {},
+        chosen={"kernel": "Fake", "C": float(10.0 ** rng.integers(-1, 2)), "inner": 0.5} if method == "wl" else {},
+        resolved={"layers": 4, "epochs": epochs, "hidden": 33, "batch_size": 30 + cell.fold} if network else {},
     )
     turn = 2 * np.pi * labels / classes
     places = np.stack([np.cos(turn), np.sin(turn)], axis=1) * ease[:, None] + rng.normal(scale=0.4, size=(size, 2))
     return Outcome(
         **common,
-        fingerprint=cell.fingerprint,
         status="done",
         config=cell.configs[0],
         result=result,
         error=None,
-        seconds=seconds,
         peak_mib=float(250 + 60 * seconds**0.5),
         embedding=np.round(places, 4).tolist() if network and cell.fold == 0 else None,
-        **kept,
     )
 
 
 def _graphs(planned: PlannedData) -> tuple[np.ndarray, np.ndarray]:
-    """Class and ease of each graph: the hard ones are hard for every method."""
+    """Return the class and the ease of each graph; hard graphs are hard for every method."""
     rng = _rng(planned.name)
     ease = rng.gamma(4, 0.3, planned.graphs) * np.where(rng.random(planned.graphs) < 0.08, -1, 1)
     if planned.name == "MUTAG":
-        return gcaps.load("MUTAG").targets, ease
+        return np.unique(gcaps.load("MUTAG").y, return_inverse=True)[1], ease
     return rng.integers(0, len(planned.classes), planned.graphs), ease
 
 

@@ -1,4 +1,4 @@
-"""Reading pages back."""
+"""Parser of HTML pages for tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ VOID = {"meta", "link", "br", "hr", "img", "input"}
 
 
 class Page(HTMLParser):
-    """Reads a page, insists that every tag is closed in order, and collects text, ids and links."""
+    """Parse a page, assert that tags are closed in order, and collect its text, ids, links and attributes."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

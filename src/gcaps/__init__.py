@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from gcaps.estimators import GraphEnsemble as GraphEnsemble
     from gcaps.estimators import KernelSVC as KernelSVC
     from gcaps.estimators import RandomCapsuleSVC as RandomCapsuleSVC
-    from gcaps.persistence import load_model as load_model
     from gcaps.evaluation import Comparison as Comparison
     from gcaps.evaluation import Result as Result
     from gcaps.evaluation import compare as compare
     from gcaps.evaluation import evaluate as evaluate
+    from gcaps.persistence import load_model as load_model
 
 _HOMES = {
     "Comparison": "evaluation",
@@ -35,7 +35,8 @@ _HOMES = {
     "load": "data.catalog",
     "load_model": "persistence",
     **dict.fromkeys(
-        ("data", "features", "batching", "nn", "models", "kernels", "training", "estimators", "evaluation", "report"), ""
+        ("data", "features", "batching", "nn", "models", "kernels", "training", "estimators", "evaluation", "report"),
+        "",
     ),
     **dict.fromkeys(("pyg", "testing", "theory"), ""),
 }

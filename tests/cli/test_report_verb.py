@@ -11,9 +11,7 @@ import pytest
 
 from gcaps.cli.app import main
 from gcaps.evaluation.comparison import Comparison
-from gcaps.evaluation.protocols import summarise
-from gcaps.evaluation.result import Result
-from tests.fake_runs import fake_comparison, save
+from tests.fake_runs import fake_comparison, fake_result, save
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +34,7 @@ def gcaps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]
 
 def test_a_run_becomes_a_page(gcaps: Callable[..., int], run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert gcaps("report", run) == 0
-    assert "the best honest method" in Path("report.html").read_text(encoding="utf-8")
+    assert "has the highest honest accuracy" in Path("report.html").read_text(encoding="utf-8")
     assert "wrote report.html" in capsys.readouterr().err
 
 
@@ -54,32 +52,9 @@ def test_text_goes_to_the_screen_or_a_file(
 def test_result_files_become_a_page(gcaps: Callable[..., int], run: Path) -> None:
     comparison = Comparison.read(run)
     for method in ("gcaps", "wl"):
-        result_of(comparison, method).save(f"{method}.json")
+        fake_result(comparison, method).save(f"{method}.json")
     assert gcaps("report", "gcaps.json", "wl.json", "-o", "page.html") == 0
     assert "WL" in Path("page.html").read_text(encoding="utf-8")
-
-
-def result_of(comparison: Comparison, method: str) -> Result:
-    planned = comparison.plan.data[0]
-    found = [outcome for outcome in comparison.outcomes if outcome.method == method]
-    folds = [outcome.result for outcome in found if outcome.result is not None]
-    return Result(
-        method=method,
-        data={
-            "name": planned.name,
-            "fingerprint": planned.fingerprint,
-            "graphs": planned.graphs,
-            "classes": planned.classes,
-        },
-        folds=folds,
-        protocols=summarise(folds, "last" if method == "gcaps" else "inner"),
-        config={"method": method},
-        seed=0,
-        splits="3 stratified folds, seed 0",
-        command=f"gcaps evaluate MUTAG --method {method}",
-        versions={"gcaps": "0"},
-        created="2025-01-31T12:34:56+00:00",
-    )
 
 
 @pytest.mark.parametrize(
@@ -87,8 +62,8 @@ def result_of(comparison: Comparison, method: str) -> Result:
     [
         (["nowhere"], "nowhere: is not the folder of a comparison"),
         (["."], ".: is not the folder of a comparison"),
-        ([".", "."], "give the folder of one comparison, or result files"),
-        (["RUN", "--format", "pdf"], "there is no format 'pdf'"),
+        (["RUN", "RUN"], "two results are about gcaps on MUTAG with seed 0"),
+        (["RUN", "--format", "pdf"], "unknown format 'pdf'"),
     ],
 )
 def test_mistakes_get_one_line(

@@ -9,4 +9,4 @@ from gcaps.data.graphset import GraphSet
 def small() -> GraphSet:
     """Sixteen graphs of each of two families."""
     graphs = gcaps.load("families")
-    return graphs.subset(np.concatenate([np.flatnonzero(graphs.targets == kind)[:16] for kind in (0, 1)]))
+    return graphs.subset(np.concatenate([np.flatnonzero(graphs.y == kind)[:16] for kind in np.unique(graphs.y)[:2]]))

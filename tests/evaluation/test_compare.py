@@ -1,7 +1,8 @@
 """Comparisons: cells that are pure, skipped when done, and never lost to what happens to another."""
 
-import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -14,20 +15,29 @@ import pytest
 
 import gcaps
 from gcaps.errors import ConfigError, DataError, GcapsError
-from gcaps.evaluation import Comparison, Fold, Outcome, Plan, compare, evaluate, stratified_folds
-from gcaps.evaluation import child as child_module
-from gcaps.evaluation.cells import cell, digest
-from gcaps.evaluation.kernel_methods import KernelMethod
-from gcaps.evaluation.supervise import Child, Task, supervise
+from gcaps.estimators.kernel_svm import KernelClassifier
+from gcaps.estimators.registry import METHODS, estimator_class
+from gcaps.evaluation import Comparison, Fold, Limits, Outcome, Plan, PlannedData, compare, evaluate, stratified_folds
+from gcaps.evaluation.child import answer
+from gcaps.evaluation.comparison import _shares
+from gcaps.evaluation.experiments import named_methods, rows_of
+from gcaps.evaluation.outcome import Cell, cell_of, fold_digest
+from gcaps.evaluation.plan import make_plan, write_inputs
+from gcaps.evaluation.supervise import Child, Children, Listener, Task, supervise
+from gcaps.evaluation.worker import Session
 
-FAST = {"set": {"epochs": 3, "hidden": 4}, "fgsd": {"trees": 10}, "wl": {"heights": [[0, 1]], "C": [[1.0, 10.0]]}}
-ENDLESS = {"set": {"epochs": 10**7, "hidden": 4}}
+FAST = {
+    "deepsets": {"epochs": 3, "hidden": 4},
+    "fgsd": {"n_estimators": 10},
+    "wl": {"n_iter": [[0, 1]], "C": [[1.0, 10.0]]},
+}
+ENDLESS = {"deepsets": {"epochs": 10**7, "hidden": 4}}
 
 
 @pytest.fixture(scope="module")
 def run(small, tmp_path_factory):
     folder = tmp_path_factory.mktemp("compare") / "run"
-    compare(small, ["set", "wl", "fgsd"], run=folder, folds=3, grid=FAST, jobs=1)
+    compare(small, ["deepsets", "wl", "fgsd"], run=folder, folds=3, grid=FAST, jobs=1)
     return folder
 
 
@@ -52,7 +62,7 @@ def files(run):
     return {path: path.stat().st_mtime_ns for path in Path(run).glob("cells/*/*/*.json")}
 
 
-@pytest.mark.parametrize("method", ["set", "wl", "fgsd"])
+@pytest.mark.parametrize("method", ["deepsets", "wl", "fgsd"])
 def test_cells_are_exactly_the_folds_of_evaluate(run, small, method):
     found = gcaps.Comparison.read(run).result("families", method)
     config = {name: value[0] if isinstance(value, list) else value for name, value in FAST[method].items()}
@@ -72,7 +82,7 @@ def test_outcomes_say_what_was_run_and_what_it_cost(run, small):
         assert outcome.error is None
         assert outcome.seconds >= outcome.result.seconds > 0
         assert "torch" in outcome.versions
-        network = outcome.method == "set" and outcome.fold == 0
+        network = outcome.label == "deepsets" and outcome.fold == 0
         assert (outcome.embedding is not None) == network
     shown = np.array(found.outcomes[0].embedding)
     assert shown.shape == (len(small), 2)
@@ -81,7 +91,7 @@ def test_outcomes_say_what_was_run_and_what_it_cost(run, small):
 
 def test_a_second_run_computes_nothing(run, small):
     before, told = files(run), Told()
-    again = compare(small, "set,wl,fgsd", run=run, folds=3, grid=FAST, jobs=1, report=told)
+    again = compare(small, "deepsets,wl,fgsd", run=run, folds=3, grid=FAST, jobs=1, report=told)
     assert files(run) == before
     assert told.begun == []
     assert compare(run=run).outcomes == again.outcomes
@@ -95,7 +105,7 @@ def test_only_what_is_missing_is_run_and_reported(run, small):
     told = Told()
     compare(run=run, jobs=1, report=told)
     assert told.begun == [(1, 8, 1)]
-    assert [(o.method, o.fold) for o in told.cells] == [(first.method, first.fold)]
+    assert [(o.label, o.fold) for o in told.cells] == [(first.label, first.fold)]
     assert Outcome.read(chosen).unmeasured() == first.unmeasured()
     assert {path: time for path, time in files(run).items() if path != chosen} == {
         path: time for path, time in before.items() if path != chosen
@@ -103,47 +113,47 @@ def test_only_what_is_missing_is_run_and_reported(run, small):
 
 
 def test_a_changed_configuration_is_another_cell(run, small, tmp_path):
-    changed = FAST | {"fgsd": {"trees": 11}}
+    changed = FAST | {"fgsd": {"n_estimators": 11}}
     told = Told()
-    found = compare(small, ["set", "wl", "fgsd"], run=run, folds=3, grid=changed, jobs=1, report=told)
-    assert {o.method for o in told.cells} == {"fgsd"}
+    found = compare(small, ["deepsets", "wl", "fgsd"], run=run, folds=3, grid=changed, jobs=1, report=told)
+    assert {o.label for o in told.cells} == {"fgsd"}
     assert len(told.cells) == 3
     assert len(files(run)) == 12
-    assert {o.config["trees"] for o in found.outcomes if o.method == "fgsd"} == {11}
-    compare(small, ["set", "wl", "fgsd"], run=run, folds=3, grid=FAST, jobs=1)
-    assert Comparison.read(run).result("families", "fgsd").config["trees"] == 10
+    assert {o.config["n_estimators"] for o in found.outcomes if o.label == "fgsd"} == {11}
+    compare(small, ["deepsets", "wl", "fgsd"], run=run, folds=3, grid=FAST, jobs=1)
+    assert Comparison.read(run).result("families", "fgsd").config["n_estimators"] == 10
 
 
 def test_a_fingerprint_depends_on_every_input_and_not_on_names():
     fold = Fold(np.array([0, 1, 2]), np.array([3]))
-    inputs = {"data": "a", "graphs": "f0", "method": "set", "configs": ({"x": 1},), "number": 0,
-              "fold": digest(fold), "seed": 0}  # fmt: skip
-    first = cell(**inputs).fingerprint
-    assert cell(**inputs | {"data": "b"}).fingerprint == first
-    other_fold = digest(fold._replace(validation=np.array([2])))
-    changes = {"graphs": "f1", "method": "gin", "configs": ({"x": 2},), "number": 1, "fold": other_fold, "seed": 1}
-    others = {cell(**inputs | {name: value}).fingerprint for name, value in changes.items()}
+    inputs = {"data": "a", "graphs": "f0", "label": "l", "method": "gin", "configs": ({"x": 1},), "number": 0,
+              "fold": fold_digest(fold), "seed": 0}  # fmt: skip
+    first = cell_of(**inputs).fingerprint
+    assert cell_of(**inputs | {"data": "b", "label": "m"}).fingerprint == first
+    other_fold = fold_digest(fold._replace(validation=np.array([2])))
+    changes = {"graphs": "f1", "method": "wl", "configs": ({"x": 2},), "number": 1, "fold": other_fold, "seed": 1}
+    others = {cell_of(**inputs | {name: value}).fingerprint for name, value in changes.items()}
     assert len(others | {first}) == len(changes) + 1
 
 
 def test_failures_are_outcomes_of_their_cells_alone(small, tmp_path):
-    grid = {"set": {"epochs": 3, "lr": 1e30}, "fgsd": {"trees": 10}}
-    found = compare(small, ["set", "fgsd"], run=tmp_path / "run", folds=2, grid=grid, jobs=1)
+    grid = {"deepsets": {"epochs": 3, "lr": 1e30}, "fgsd": {"n_estimators": 10}}
+    found = compare(small, ["deepsets", "fgsd"], run=tmp_path / "run", folds=2, grid=grid, jobs=1)
     assert [o.status for o in found.outcomes] == ["failed", "failed", "done", "done"]
     assert "diverged" in found.outcomes[0].error
     assert "\n" not in found.outcomes[0].error
-    assert found.result("families", "set") is None
+    assert found.result("families", "deepsets") is None
     assert found.missing() == []
     before = files(tmp_path / "run")
     compare(run=tmp_path / "run", jobs=1)
     assert files(tmp_path / "run") == before
     compare(run=tmp_path / "run", jobs=1, retry=True)
     changed = {path.parent.name for path, time in files(tmp_path / "run").items() if before[path] != time}
-    assert changed == {"set"}
+    assert changed == {"deepsets"}
 
 
-def test_going_over_a_budget_is_an_outcome(small, tmp_path):
-    found = compare(small, ["set", "fgsd"], run=tmp_path / "t", folds=2, grid=FAST | ENDLESS, jobs=1, time_limit=2)
+def test_exceeding_a_limit_is_an_outcome(small, tmp_path):
+    found = compare(small, ["deepsets", "fgsd"], run=tmp_path / "t", folds=2, grid=FAST | ENDLESS, jobs=1, time_limit=2)
     assert [o.status for o in found.outcomes] == ["time", "time", "done", "done"]
     assert found.outcomes[0].error == "took longer than its limit of 2 s"
     assert found.outcomes[0].seconds >= 2
@@ -169,8 +179,10 @@ def test_a_process_that_dies_takes_only_its_cell(small, tmp_path):
     killer = threading.Thread(target=crash)
     killer.start()
     try:
-        only = stratified_folds(small.targets, 2, seed=0)[:1]
-        found = compare(small, ["set", "fgsd"], run=folder, splits=only, grid=FAST | ENDLESS, jobs=1, time_limit=60)
+        only = stratified_folds(small.y, 2, seed=0)[:1]
+        found = compare(
+            small, ["deepsets", "fgsd"], run=folder, splits=only, grid=FAST | ENDLESS, jobs=1, time_limit=60
+        )
     finally:
         over.set()
         killer.join()
@@ -187,25 +199,25 @@ def test_a_process_ends_with_its_lifeline_whatever_it_is_doing():
 
 @pytest.fixture
 def plan(small, tmp_path):
-    from gcaps.evaluation.budget import Budget
-    from gcaps.evaluation.grid import configurations
-    from gcaps.evaluation.plan import make_plan
-
-    configs = {name: configurations(name, FAST) for name in ("wl", "fgsd")}
-    found = make_plan(tmp_path / "run", [small], configs, 3, None, [0], Budget(), None)
+    found, memory = make_plan(rows_of(small, named_methods(["wl", "fgsd"], FAST), [0], 3, None), Limits())
+    found = write_inputs(found, memory, tmp_path / "run")
     found.save(tmp_path / "run")
     return found
 
 
-def request_of(plan, method, folds, **changes):
-    data = asdict(plan.data[0])
-    return {"data": data, "method": method, "configs": plan.methods[method], "seed": 0, "folds": folds} | changes
+def events_of(plan, label, folds, **changes):
+    """What a child tells of some folds of a row."""
+    entry, events = plan.entry("families", label), []
+    request = {"data": asdict(plan.data[0]), "label": label, "method": entry.method, "configs": entry.configs,
+               "seed": 0, "folds": folds, "estimator": None, "epochs": False}  # fmt: skip
+    answer(request | changes, events.append, Session())
+    return events
 
 
 def test_folds_of_a_kernel_share_one_preparation(plan, monkeypatch):
-    calls, prepare = [], KernelMethod.prepared
-    monkeypatch.setattr(KernelMethod, "prepared", lambda *given: calls.append(1) or prepare(*given))
-    events = list(child_module.answer(request_of(plan, "wl", [2, 0])))
+    calls, grams = [], KernelClassifier.grams
+    monkeypatch.setattr(KernelClassifier, "grams", lambda *given: calls.append(1) or grams(*given))
+    events = events_of(plan, "wl", [2, 0])
     assert [(e["event"], e.get("fold")) for e in events] == [
         ("load", None), ("prepare", None), ("fold", 2), ("done", 2), ("fold", 0), ("done", 0), ("end", None)
     ]  # fmt: skip
@@ -213,19 +225,32 @@ def test_folds_of_a_kernel_share_one_preparation(plan, monkeypatch):
 
 
 def test_a_preparation_that_fails_fails_all_its_folds(plan, monkeypatch):
-    def prepared(self, graphs, config):
+    def prepare(self, prepared):
         raise MemoryError
 
-    monkeypatch.setattr(KernelMethod, "prepared", prepared)
-    events = list(child_module.answer(request_of(plan, "wl", [0, 1])))
-    assert events[2:] == [
+    monkeypatch.setattr(KernelClassifier, "prepare", prepare)
+    assert events_of(plan, "wl", [0, 1])[2:] == [
         {"event": "failed", "fold": None, "status": "memory", "error": "MemoryError"}, {"event": "end"}
     ]  # fmt: skip
 
 
-def test_other_graphs_or_folds_than_planned_are_refused(plan):
-    from gcaps.evaluation.plan import PlannedData
+def test_epochs_come_in_few_messages_and_none_is_lost(plan):
+    config = {"epochs": 40, "hidden": 4}
+    changes = {"method": "deepsets", "configs": [config], "epochs": True}
+    events = events_of(plan, "fgsd", [1], **changes)
+    messages = [e for e in events if e["event"] == "epochs"]
+    assert [epoch[0] for message in messages for epoch in message["epochs"]] == list(range(1, 41))
+    assert len(messages) < 40
+    assert [e["event"] for e in events[-2:]] == ["done", "end"]
 
+
+def test_what_shares_its_folds_is_known_without_importing_it():
+    for name in METHODS:
+        cell = Cell("D", name, name, ({},), 0, 0, "f")
+        assert _shares(cell) == estimator_class(name).shares_folds, name
+
+
+def test_other_graphs_or_folds_than_planned_are_refused(plan):
     data = asdict(plan.data[0])
     with pytest.raises(DataError, match="other graphs than the comparison was planned with"):
         PlannedData(**data | {"fingerprint": "0"}).load()
@@ -233,26 +258,41 @@ def test_other_graphs_or_folds_than_planned_are_refused(plan):
         PlannedData(**data | {"folds": {"0": ["0", "0", "0"]}}).fold(plan.data[0].load(), 0, 1)
 
 
+def test_a_set_that_was_in_memory_is_in_memory_again(plan, small):
+    assert not plan.data[0].load().mapped
+    assert plan.data[0].load().fingerprint() == small.fingerprint()
+
+
+def supervised(task, plan, folder):
+    children, told = Children(), []
+    try:
+        listener = Listener(folder, lambda outcome: told.append(outcome.fold))
+        return supervise(task, plan.limits, listener, children, threading.Event()), told
+    finally:
+        children.close()
+
+
 def test_a_task_skips_cells_that_have_appeared_meanwhile(plan, tmp_path, run):
-    cells = [c for c in plan.cells() if c.method == "fgsd"]
-    task = Task(str(tmp_path / "run"), asdict(plan.data[0]), tuple(cells))
-    done = next(o for o in Comparison.read(run).outcomes if o.method == "fgsd" and o.fold == 1)
+    cells = [c for c in plan.cells() if c.label == "fgsd"]
+    task = Task(plan.data[0], tuple(cells))
+    done = next(o for o in Comparison.read(run).outcomes if o.label == "fgsd" and o.fold == 1)
     done.save(tmp_path / "run" / cells[1].path)
-    assert supervise(task, plan.budgets, os.getpid()) == 2
+    outcomes, told = supervised(task, plan, tmp_path / "run")
+    assert (told, sorted(o.fold for o in outcomes)) == ([0, 2], [0, 1, 2])
     assert Outcome.read(tmp_path / "run" / cells[1].path) == done
-    assert supervise(task, plan.budgets, os.getpid()) == 0
+    assert supervised(task, plan, tmp_path / "run")[1] == []
 
 
 def test_a_worker_that_does_not_see_the_folder_says_so(plan):
-    with pytest.raises(GcapsError, match="all workers must share its folder"):
-        supervise(Task("/nowhere/run", {}, ()), plan.budgets, None)
+    with pytest.raises(GcapsError, match="all workers must share the folder of the run"):
+        supervised(Task(plan.data[0], ()), plan, Path("/nowhere/run"))
 
 
 def test_graphs_folds_and_seeds_can_be_given_as_they_are(small, tmp_path):
-    folds = stratified_folds(small.targets, 4, seed=3)[:2]
+    folds = stratified_folds(small.y, 4, seed=3)[:2]
     found = compare([small], "fgsd", run=tmp_path / "run", splits=folds, seeds=(0, 1), grid=FAST, jobs=1)
     assert [(o.seed, o.fold) for o in found.outcomes] == [(0, 0), (0, 1), (1, 0), (1, 1)]
-    expected = evaluate(small, "fgsd", splits=folds, seed=1, config={"trees": 10}, jobs=1)
+    expected = evaluate(small, "fgsd", splits=folds, seed=1, config={"n_estimators": 10}, jobs=1)
     second = found.result("families", "fgsd", seed=1)
     assert [timeless(f) for f in second.folds] == [timeless(f) for f in expected.folds]
     assert Path(second.splits).exists()
@@ -260,34 +300,67 @@ def test_graphs_folds_and_seeds_can_be_given_as_they_are(small, tmp_path):
 
 
 def test_processes_give_the_same_cells(run, small, tmp_path):
-    found = compare(small, ["set", "wl", "fgsd"], run=tmp_path / "run", folds=3, grid=FAST, jobs=2)
+    found = compare(small, ["deepsets", "wl", "fgsd"], run=tmp_path / "run", folds=3, grid=FAST, jobs=2)
     assert [o.unmeasured() for o in found.outcomes] == [o.unmeasured() for o in Comparison.read(run).outcomes]
 
 
 def test_bad_requests_are_one_line(small, tmp_path):
     with pytest.raises(ConfigError, match="no method 'magic'"):
-        compare(small, "set,magic", run=tmp_path / "a")
+        compare(small, "deepsets,magic", run=tmp_path / "a")
     with pytest.raises(ConfigError, match="two data sets are called families"):
-        compare([small, small], "set", run=tmp_path / "a", folds=2)
-    with pytest.raises(ConfigError, match="the grid of set: hiden: there is no such setting"):
-        compare(small, "set", run=tmp_path / "a", grid={"set": {"hiden": 3}})
-    with pytest.raises(ConfigError, match="seed stands twice"):
-        compare(small, "set", run=tmp_path / "a", seeds=(1, 1))
+        compare([small, small.subset(np.arange(30))], "deepsets", run=tmp_path / "a", folds=2)
+    with pytest.raises(ConfigError, match="two rows on families are called 'deepsets'"):
+        compare([small, small], "deepsets", run=tmp_path / "a", folds=2)
+    with pytest.raises(ConfigError, match="the grid of deepsets: hiden: there is no such setting"):
+        compare(small, "deepsets", run=tmp_path / "a", grid={"deepsets": {"hiden": 3}})
+    with pytest.raises(ConfigError, match="seed is given twice"):
+        compare(small, "deepsets", run=tmp_path / "a", seeds=(1, 1))
     with pytest.raises(GcapsError, match=r"not the folder of a comparison \(it has no run.json\)"):
         compare(run=tmp_path / "a")
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "thesis.txt").write_text("precious")
     with pytest.raises(GcapsError, match="is not the folder of a comparison; choose a new one"):
-        compare(small, "set", run=tmp_path / "b")
+        compare(small, "deepsets", run=tmp_path / "b")
     with pytest.raises(ConfigError, match="give a folder with a file of folds for each"):
-        compare([small, "MUTAG"], "set", run=tmp_path / "a", splits=tmp_path / "s.json")
+        compare([small, "MUTAG"], "deepsets", run=tmp_path / "a", splits=tmp_path / "s.json")
     assert not (tmp_path / "a" / "run.json").exists()
 
 
 def test_damaged_files_are_named(run, tmp_path):
-    (tmp_path / "run.json").write_text('{"format": 1}')
+    (tmp_path / "run.json").write_text('{"format": 2}')
     with pytest.raises(GcapsError, match="is not a plan of gcaps"):
         Plan.read(tmp_path)
-    (tmp_path / "c.json").write_text('{"format": 1}')
+    (tmp_path / "c.json").write_text('{"format": 2}')
     with pytest.raises(GcapsError, match="is not a gcaps cell"):
         Outcome.read(tmp_path / "c.json")
+
+
+def test_what_only_watches_does_not_load_torch(small, tmp_path):
+    code = (
+        "import sys, gcaps\n"
+        "gcaps.compare(sys.argv[1], {'few': ('fgsd', {'n_estimators': 5})}, folds=2, jobs=2)\n"
+        "print('torch' in sys.modules)"
+    )
+    small.save(tmp_path / "g.gset")
+    call = [sys.executable, "-c", code, str(tmp_path / "g.gset")]
+    found = subprocess.run(call, capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"
+
+
+def test_without_a_folder_it_is_kept_in_memory(small):
+    found = compare(small, ["fgsd"], folds=2, grid=FAST, jobs=1)
+    assert found.missing() == []
+    assert found.plan.data[0].path is None
+    again = compare(small, ["fgsd"], folds=2, grid=FAST, jobs=2, time_limit=60)
+    assert again.plan.data == found.plan.data
+    assert [o.unmeasured() for o in again.outcomes] == [o.unmeasured() for o in found.outcomes]
+    with pytest.raises(ConfigError, match="give data to compare on"):
+        compare()
+
+
+def test_rows_may_have_names_and_settings_of_their_own(small):
+    methods = {"few trees": ("fgsd", {"n_estimators": 2}), "more trees": ("fgsd", {"n_estimators": 5})}
+    found = compare(small, methods, folds=2, jobs=1)
+    assert found.plan.labels == ["few trees", "more trees"]
+    assert [found.result("families", label).config["n_estimators"] for label in methods] == [2, 5]
+    assert found.result("families", "few trees").method == "fgsd"

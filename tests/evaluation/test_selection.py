@@ -5,30 +5,32 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gcaps.config import CONFIGS
+from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
-from gcaps.evaluation import METHODS, Comparison, compare, evaluate, stratified_folds
-from gcaps.evaluation.grid import DEFAULT, configurations, read_grid
-from gcaps.evaluation.work import Worker, inner_fold, plane
+from gcaps.evaluation import Comparison, compare, evaluate, stratified_folds
+from gcaps.evaluation.experiments import DEFAULT_GRID, configurations, read_grid
+from gcaps.evaluation.worker import Worker, inner_fold, plane
 
-GRID = {"set": {"epochs": [2, 6], "hidden": [2, 16]}}
+GRID = {"deepsets": {"epochs": [2, 6], "hidden": [2, 16]}}
 
 
 def test_a_grid_is_the_product_of_its_lists():
-    found = configurations("set", {"set": {"epochs": [1, 2], "hidden": 8, "lr": [0.1, 0.2]}})
+    found = configurations("deepsets", {"deepsets": {"epochs": [1, 2], "hidden": 8, "lr": [0.1, 0.2]}})
     assert [(c["epochs"], c["hidden"], c["lr"]) for c in found] == [(1, 8, 0.1), (1, 8, 0.2), (2, 8, 0.1), (2, 8, 0.2)]
-    assert configurations("wl", {}) == [METHODS["wl"].config().to_dict()]
+    assert configurations("wl", {}) == [CONFIGS["wl"]().to_dict()]
 
 
 def test_equal_configurations_are_tried_once():
-    assert len(configurations("set", {"set": {"hidden": [64, 64]}})) == 1
+    assert len(configurations("deepsets", {"deepsets": {"hidden": [64, 64]}})) == 1
 
 
 def test_default_grids_are_valid_and_hold_the_default():
-    assert read_grid("default") is DEFAULT
-    for method in DEFAULT:
-        found = configurations(method, DEFAULT)
+    assert read_grid("default") is DEFAULT_GRID
+    for method in DEFAULT_GRID:
+        found = configurations(method, DEFAULT_GRID)
         assert 2 <= len(found) <= 4
-        assert METHODS[method].config().to_dict() in found
+        assert CONFIGS[method]().to_dict() in found
 
 
 def test_grids_from_files(tmp_path):
@@ -47,38 +49,39 @@ def test_grids_from_files(tmp_path):
 
 
 def test_labels_of_the_test_fold_choose_nothing(small):
-    fold = stratified_folds(small.targets, 4, seed=0)[0]
-    flipped = small.targets.copy()
-    flipped[fold.test] = 1 - flipped[fold.test]
-    configs = configurations("set", GRID)
+    fold = stratified_folds(small.y, 4, seed=0)[0]
+    flipped = small.y.copy()
+    flipped[fold.test] = small.y.max() + small.y.min() - flipped[fold.test]
+    configs = configurations("deepsets", GRID)
     first, second = (
-        Worker(graphs, "set", configs, 0).run(fold, 0) for graphs in (small, replace(small, labels=flipped))
+        Worker(PreparedSet(graphs), "deepsets", configs, 0).run(fold, 0)
+        for graphs in (small, replace(small, y=flipped))
     )
     assert len(first.candidates) == 4
     assert first.candidates == second.candidates
     assert first.config == second.config
     assert first.result.predictions == second.result.predictions
-    assert first.result.labels != second.result.labels
+    assert first.result.y != second.result.y
 
 
 def test_the_best_inside_is_tested_as_evaluate_would(small, tmp_path):
-    found = compare(small, "set", run=tmp_path / "run", folds=2, grid=GRID, jobs=1)
+    found = compare(small, "deepsets", run=tmp_path / "run", folds=2, grid=GRID, jobs=1)
     for outcome in found.outcomes:
         inner = [candidate["inner"] for candidate in outcome.candidates]
         assert outcome.config == outcome.candidates[int(np.argmax(inner))]["config"]
-        expected = evaluate(small, "set", folds=2, config=outcome.config, jobs=1).folds[outcome.fold]
+        expected = evaluate(small, "deepsets", folds=2, config=outcome.config, jobs=1).folds[outcome.fold]
         assert replace(outcome.result, seconds=0) == replace(expected, seconds=0)
-    result = Comparison.read(tmp_path / "run").result("families", "set")
+    result = Comparison.read(tmp_path / "run").result("families", "deepsets")
     assert {"epochs", "hidden", "inner"} == set(result.folds[0].chosen)
     assert "epochs" not in result.config
     assert result.config["lr"] == 0.005
 
 
 def test_the_inner_fold_lies_within_the_training_graphs(small):
-    fold = stratified_folds(small.targets, 4, seed=0)[1]
+    fold = stratified_folds(small.y, 4, seed=0)[1]
     inner = inner_fold(small, fold, seed=5)
     assert sorted([*inner.train, *inner.test]) == fold.train.tolist()
-    assert set(small.targets[inner.test]) == {0, 1}
+    assert set(small.y[inner.test]) == set(small.y)
     given = inner_fold(small, fold._replace(validation=fold.train[3:7]), seed=5)
     assert given.test.tolist() == fold.train[3:7].tolist()
     assert given.train.tolist() == [*fold.train[:3], *fold.train[7:]]

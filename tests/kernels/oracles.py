@@ -1,4 +1,4 @@
-"""Each kernel the slow, obvious way: dense matrices, strings and loops."""
+"""Slow reference implementations of the kernels: dense matrices, strings and loops."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ def labels_of(graph: Graph) -> list[str]:
 
 
 def gram_of(graphs: GraphSet, describe: Callable[[Graph], Counter[Any]], meet: Callable[..., float] | None = None):
-    bags = [describe(graph) for graph in graphs]
+    counts = [describe(graph) for graph in graphs]
     meet = meet or (lambda a, b: a * b)
     return np.array(
-        [[sum(meet(a[key], b[key]) for key in a.keys() & b.keys()) for b in bags] for a in bags], dtype=float
+        [[sum(meet(a[key], b[key]) for key in a.keys() & b.keys()) for b in counts] for a in counts], dtype=float
     )
 
 
-def wl_colors(graph: Graph, height: int, edge_labels: bool = False, use_labels: bool = True) -> Counter[Any]:
-    """Colors as ever longer strings."""
+def wl_colors(graph: Graph, n_iter: int, edge_labels: bool = False, use_labels: bool = True) -> Counter[Any]:
+    """Weisfeiler-Lehman colors as nested strings."""
     A = adjacency(graph) > 0
     arc = {}
     if edge_labels:
         arc = {(u, v): str(row) for (u, v), row in zip(graph.edge_index.T.tolist(), graph.edge_labels, strict=True)}
     color = labels_of(graph) if use_labels and graph.node_labels is not None else [str(d) for d in A.sum(axis=1)]
     found: Counter[Any] = Counter((0, c) for c in color)
-    for i in range(height):
+    for i in range(n_iter):
         color = [
             f"({color[u]}:{sorted(arc.get((u, v), '') + color[v] for v in np.flatnonzero(A[u]))})"
             for u in range(graph.num_nodes)
@@ -90,7 +90,7 @@ def _arcs(graph: Graph, label: int) -> np.ndarray:
 
 
 def random_walk(G: Graph, H: Graph, decay: float, matched: bool, edge_labels: bool = False) -> float:
-    """1ᵀ (I − λ A_×)⁻¹ 1 on the product graph, of matched node pairs only where ``matched``."""
+    """1ᵀ (I − λ A_×)⁻¹ 1 on the product graph; with ``matched``, of node pairs with equal labels only."""
     product = np.kron(adjacency(G), adjacency(H))
     if edge_labels:
         product = sum((np.kron(_arcs(G, k), _arcs(H, k)) for k in np.unique(G.edge_labels)), np.zeros_like(product))
@@ -101,7 +101,7 @@ def random_walk(G: Graph, H: Graph, decay: float, matched: bool, edge_labels: bo
 
 
 def grakel_graphs(graphs: GraphSet) -> list[list[Any]]:
-    """The same graphs as GraKeL takes them."""
+    """Convert graphs to GraKeL's input."""
     return [
         [
             adjacency(graph),
@@ -113,7 +113,7 @@ def grakel_graphs(graphs: GraphSet) -> list[list[Any]]:
 
 
 def graphlets_by_degree(graph: Graph, size: int) -> Counter[Any]:
-    """Induced subgraphs told apart by their neighbors' degrees and spectrum, which suffices for these few."""
+    """Induced subgraphs, distinguished by their neighbors' degrees and spectrum, which suffices here."""
     A = (adjacency(graph) > 0).astype(int)
     return Counter(
         str(sorted((row.sum(), *sorted(inside.sum(axis=1)[row > 0])) for row in inside))
@@ -124,7 +124,7 @@ def graphlets_by_degree(graph: Graph, size: int) -> Counter[Any]:
 
 
 def multiscale_laplacian(graphs: GraphSet, levels: int, radius: int, eta: float, gamma: float) -> np.ndarray:
-    """The recursion on Gram matrices of all nodes, with inverses and determinants."""
+    """Recursion on Gram matrices of all nodes, with dense inverses and determinants."""
     matrices = [adjacency(graph) for graph in graphs]
     distance = [floyd_warshall(A > 0) for A in matrices]
     labels = [label for graph in graphs for label in labels_of(graph)]

@@ -1,4 +1,4 @@
-"""Each kernel against its definition, written out, and against GraKeL."""
+"""Each kernel against a reference implementation of its definition, and against GraKeL."""
 
 from dataclasses import replace
 
@@ -16,11 +16,11 @@ from gcaps.testing import hostile_graphs
 from tests.kernels import oracles
 
 
-@pytest.mark.parametrize("height", [0, 1, 5])
-def test_wl_matches_relabelling_with_strings(height: int) -> None:
+@pytest.mark.parametrize("n_iter", [0, 1, 5])
+def test_wl_matches_relabelling_with_strings(n_iter: int) -> None:
     graphs = hostile_graphs(16, seed=1, largest=4)
-    expected = oracles.gram_of(graphs, lambda graph: oracles.wl_colors(graph, height))
-    np.testing.assert_array_equal(WeisfeilerLehman(height).fit_transform(graphs), expected)
+    expected = oracles.gram_of(graphs, lambda graph: oracles.wl_colors(graph, n_iter))
+    np.testing.assert_array_equal(WeisfeilerLehman(n_iter).fit_transform(graphs), expected)
 
 
 def test_wl_with_edge_labels_and_without_node_labels() -> None:
@@ -90,7 +90,7 @@ def test_rw_matches_edge_labels_in_the_direction_of_the_walk(labels: bool, direc
 
 def test_rw_of_graphs_compared_many_at_once() -> None:
     graphs = load("MUTAG")
-    graphs = graphs.subset(np.tile(np.arange(188), 2))  # more nodes than are compared at once
+    graphs = graphs.subset(np.tile(np.arange(188), 2))  # more nodes than one union holds
     K = RandomWalk(1e-2, tol=1e-12).fit_transform(graphs)
     np.testing.assert_allclose(K[:188, :188], K[188:, 188:], rtol=1e-12)
     np.testing.assert_allclose(K[:188, :188], K[:188, 188:], rtol=1e-12)
@@ -162,7 +162,7 @@ def test_mlg_of_large_neighborhoods_by_conjugate_gradients() -> None:
     )
 
 
-def test_mlg_refuses_nonsense() -> None:
+def test_mlg_refuses_invalid_parameters() -> None:
     for wrong, text in (({"eta": 0.0}, "eta and gamma"), ({"levels": -1}, "levels must"), ({"rank": 0}, "rank must")):
         with pytest.raises(ConfigError, match=text):
             MultiscaleLaplacian(**wrong).fit(hostile_graphs(8))

@@ -32,7 +32,7 @@ def test_cliques_of_a_complete_graph_beyond_one_machine_word() -> None:
     assert kernel.features(graphs).max() == 150 * 149 * 148 * 147 // 24
 
 
-def test_hashes_tell_all_graphs_of_up_to_seven_nodes_apart() -> None:
+def test_hashes_distinguish_all_graphs_of_up_to_seven_nodes() -> None:
     for k in range(2, 8):
         atlas = [graph for graph in nx.graph_atlas_g() if len(graph) == k]
         bits = np.arange(k * (k - 1) // 2)
@@ -68,7 +68,7 @@ def test_connected_samples_are_connected_and_small_graphs_have_none() -> None:
     assert K[0, 3] == 0
 
 
-def test_seed_decides_the_samples_and_the_company_does_not() -> None:
+def test_samples_depend_on_the_seed_and_not_on_other_graphs() -> None:
     graphs = hostile_graphs(16, seed=5)
     kernel = Graphlet(5, samples=50, random_state=1, normalize=True)
     first = kernel.fit_transform(graphs)

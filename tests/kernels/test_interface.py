@@ -88,7 +88,7 @@ def test_node_order_changes_nothing(name: str) -> None:
     assert_permutation_invariant(kernel.fit_transform, graphs, atol=1e-9)
 
 
-def test_node_order_changes_nothing_for_a_fitted_basis() -> None:
+def test_node_order_changes_nothing_for_a_learned_basis() -> None:
     graphs = hostile_graphs(16, seed=4, largest=8)
     for name in ("dgk-wl", "dgk-sp", "dgk-graphlet", "mlg"):
         kernel = clone(KERNELS[name]).set_params(normalize=True).fit(graphs)
@@ -96,7 +96,7 @@ def test_node_order_changes_nothing_for_a_fitted_basis() -> None:
 
 
 @ALL
-def test_clones_and_fits_again_alike(kernel: GraphKernel) -> None:
+def test_clones_give_the_same_gram(kernel: GraphKernel) -> None:
     graphs = load("MUTAG").subset(range(12))
     np.testing.assert_array_equal(clone(kernel).fit_transform(graphs), clone(kernel).fit_transform(graphs))
 

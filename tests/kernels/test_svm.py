@@ -95,7 +95,7 @@ def test_a_single_class_is_always_predicted() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_what_is_not_finite_is_refused(value: float) -> None:
+def test_gram_matrices_that_are_not_finite_are_refused(value: float) -> None:
     with pytest.raises(ValueError, match="finite"):
         fit_svm(np.full((4, 4), value), np.array([0, 0, 1, 1]), 1.0)
 

@@ -11,13 +11,13 @@ import gcaps
 from gcaps.data.hashing import stored_hashes, wl_hashes
 from gcaps.data.graphset import GraphSet
 from gcaps.report.chart import Drawing, Scale
-from gcaps.report.graph_drawing import LARGEST, draw_graph, layout
-from gcaps.report.sets import twins
+from gcaps.report.data_set import find_leakage
+from gcaps.report.graph_drawing import MAX_NODES, draw_graph, layout
 from gcaps.testing import hostile_graphs
 
 
 def stress(graph, p: np.ndarray) -> float:
-    """Σ (‖p_i − p_j‖ − d_ij)² / d_ij² over the pairs that a path joins."""
+    """Mean of (‖p_i − p_j‖ − d_ij)² / d_ij² over connected pairs."""
     A = np.zeros((graph.num_nodes, graph.num_nodes))
     A[tuple(graph.edge_index)] = 1
     d = shortest_path(A, unweighted=True)
@@ -25,7 +25,7 @@ def stress(graph, p: np.ndarray) -> float:
     return float((((np.linalg.norm(p[i] - p[j], axis=1) - d[i, j]) / d[i, j]) ** 2).mean())
 
 
-def test_distances_on_the_page_follow_distances_in_the_graph() -> None:
+def test_layout_preserves_shortest_path_distances() -> None:
     for graph in gcaps.load("MUTAG")[:10]:
         p = layout(graph)
         scattered = np.random.default_rng(0).normal(scale=p.std(), size=p.shape)
@@ -33,22 +33,22 @@ def test_distances_on_the_page_follow_distances_in_the_graph() -> None:
         assert np.array_equal(p, layout(graph))
 
 
-def test_hostile_graphs_are_drawn_with_their_nodes_apart(hostile: GraphSet) -> None:
+def test_nodes_of_hostile_graphs_are_drawn_apart(hostile: GraphSet) -> None:
     for graph in hostile:
         p = layout(graph)
         assert np.isfinite(p).all()
         if 1 < graph.num_nodes <= 60:
             gaps = np.linalg.norm(p[:, None] - p[None], axis=2) + 9 * np.eye(len(p))
             assert gaps.min() > 1e-3
-        svg = draw_graph(graph, 'a "graph" <of> hers', {})
+        svg = draw_graph(graph, 'a "graph" <of> nodes', {})
         assert svg is not None
         assert "nan" not in svg
-        assert "a &quot;graph&quot; &lt;of&gt; hers" in svg
+        assert "a &quot;graph&quot; &lt;of&gt; nodes" in svg
 
 
-def test_a_graph_too_large_to_be_seen_is_not_drawn() -> None:
+def test_a_graph_with_too_many_nodes_is_not_drawn() -> None:
     graph = hostile_graphs(1, seed=0)[0]
-    assert draw_graph(graph._replace(num_nodes=LARGEST + 1), "", {}) is None
+    assert draw_graph(graph._replace(num_nodes=MAX_NODES + 1), "", {}) is None
 
 
 @settings(deadline=None)
@@ -71,31 +71,32 @@ def test_logarithmic_ticks_lie_within(low: float, factor: float) -> None:
         assert -0.1 <= scale(tick) <= 100.1
 
 
-def test_words_and_labels_are_escaped() -> None:
+def test_text_and_labels_are_escaped() -> None:
     picture = Drawing(10, 10, '<b>"&')
     picture.text(0, 0, "<script>")
     assert 'aria-label="&lt;b&gt;&quot;&amp;"' in picture.svg()
     assert "<script>" not in picture.svg()
 
 
-def test_twins_are_tested_graphs_whose_like_is_trained_on() -> None:
+def test_leakage_counts_test_graphs_with_a_duplicate_in_training() -> None:
     graphs = hostile_graphs(6, seed=3).subset([0, 1, 2, 3, 4, 5, 0, 1])
-    graphs = replace(graphs, labels=np.array([0, 0, 1, 1, 0, 1, 0, 1]), classes=np.array([0, 1]))
+    graphs = replace(graphs, y=np.array(["a", "a", "b", "b", "a", "b", "a", "b"]))
     folds = [[0, 1], [2, 3], [6, 7]]
-    found = twins(graphs, folds)
-    assert (found.tested, found.stored, found.alike, found.misleading) == _slow_twins(graphs, folds)
-    assert (found.stored, found.misleading) == (4, 2)
+    found = find_leakage(graphs, folds)
+    assert (found.tested, found.identical, found.wl_equal, found.conflicting) == _slow_leakage(graphs, folds)
+    assert (found.identical, found.conflicting) == (4, 2)
 
 
-def _slow_twins(graphs: GraphSet, tests: list[list[int]]) -> tuple[int, int, int, int]:
-    stored, alike, labels = stored_hashes(graphs), wl_hashes(graphs), graphs.targets
+def _slow_leakage(graphs: GraphSet, tests: list[list[int]]) -> tuple[int, int, int, int]:
+    stored, hashes, y = stored_hashes(graphs), wl_hashes(graphs), graphs.y
+    assert y is not None
     counts = [0, 0, 0, 0]
     for test in tests:
         train = [g for g in range(len(graphs)) if g not in test]
         for g in test:
-            like = [t for t in train if alike[t] == alike[g]]
+            equal = [t for t in train if hashes[t] == hashes[g]]
             counts[0] += 1
             counts[1] += any(stored[t] == stored[g] for t in train)
-            counts[2] += bool(like)
-            counts[3] += bool(like) and all(labels[t] != labels[g] for t in like)
+            counts[2] += bool(equal)
+            counts[3] += bool(equal) and all(y[t] != y[g] for t in equal)
     return counts[0], counts[1], counts[2], counts[3]

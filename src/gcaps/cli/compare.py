@@ -1,16 +1,11 @@
-"""``gcaps compare``: every method on every data set, in one command that can be stopped and goes on."""
+"""``gcaps compare``: cross-validate methods on data sets; an interrupted comparison is resumed."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from gcaps.evaluation import Comparison
 
 
 def run(
@@ -18,14 +13,16 @@ def run(
         list[str] | None,
         typer.Argument(
             metavar="DATA...",
-            help="Data sets, each as for [bold]gcaps evaluate[/bold]; none: go on with what OUTPUT holds. "
-            "With --verify: recorded results, or folders of them.",
+            help="Data sets, each as for [bold]gcaps evaluate[/bold]; none: continue with the plan in RUN. "
+            "With --verify: records, folders of them, or runs.",
             show_default=False,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="RUN", help="The comparison's folder; what it holds is not run again."),
+        typer.Option(
+            "-o", "--output", metavar="RUN", help="Folder of the comparison; its cells are not run again."
+        ),
     ] = None,
     methods: Annotated[
         str | None, typer.Option("--methods", metavar="NAME,…", help="Methods of gcaps evaluate, or all (default).")
@@ -46,20 +43,24 @@ def run(
     ] = None,
     experiment: Annotated[
         str | None,
-        typer.Option("--experiment", metavar="NAME|FILE", help="A comparison that is written down, such as paper."),
+        typer.Option("--experiment", metavar="NAME|FILE", help="A TOML file, or one of gcaps' own, such as paper."),
+    ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="FILE", help="Write the comparison as a record: FILE.json and FILE.npz."),
     ] = None,
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Processes (default: all CPUs).")] = None,
     cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="tcp://HOST:PORT", help="A Dask scheduler, in place of --jobs.")
+        str | None, typer.Option("--cluster", metavar="tcp://HOST:PORT", help="A Dask scheduler, instead of --jobs.")
     ] = None,
     time_limit: Annotated[
-        str | None, typer.Option("--time-limit", metavar="30m", help="Time of a cell; going over it is an outcome.")
+        str | None, typer.Option("--time-limit", metavar="30m", help="Time of a cell; exceeding it is an outcome.")
     ] = None,
     memory_limit: Annotated[
-        str | None, typer.Option("--memory-limit", metavar="4G", help="Memory of a cell; going over it is an outcome.")
+        str | None, typer.Option("--memory-limit", metavar="4G", help="Memory of a cell; exceeding it is an outcome.")
     ] = None,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Run cells again that failed or went over a limit.", show_default=False)
+        bool, typer.Option("--retry", help="Run cells again that failed or exceeded a limit.", show_default=False)
     ] = False,
     verify: Annotated[
         bool,
@@ -68,16 +69,19 @@ def run(
     fold: Annotated[
         int | None, typer.Option("--fold", min=0, help="With --verify: this one (default: the quickest).")
     ] = None,
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="NAME,…", help="With --verify: only these data sets and rows.")
+    ] = None,
 ) -> None:
     """Cross-validate methods on data sets and keep every fold in a file of its own.
 
-    Kill it whenever you like: the same command goes on, and only what was under way is done again.
+    It can be killed at any time: the same command resumes it, and only the cells that were running are repeated.
 
-    Example: [cyan]gcaps compare MUTAG --methods gcaps,wl,gin,set -o run[/cyan]
+    Example: [cyan]gcaps compare MUTAG --methods gcaps,wl,gin,deepsets -o run[/cyan]
 
     On a cluster: [cyan]gcaps compare --experiment paper -o run --cluster tcp://head:8786[/cyan]
 
-    Are recorded results still true? [cyan]gcaps compare --verify results/accuracy[/cyan]
+    Can recorded results be reproduced? [cyan]gcaps compare --verify results/default.json[/cyan]
     """
     import shlex
     import sys
@@ -85,16 +89,12 @@ def run(
     from gcaps.errors import ConfigError
 
     if verify:
-        _verify(data or [], fold)
+        _verify(data or [], fold, [] if only is None else only.split(","))
         return
     if output is None:
         raise ConfigError("say where the comparison is kept: -o RUN")
-    if experiment is not None:
-        from gcaps.evaluation.experiments import read_experiment
-
-        planned = read_experiment(experiment)
-    else:
-        planned = None
+    if record is not None and record.suffix != ".json":
+        raise ConfigError(f"{record}: a record's name ends in .json")
     given: dict[str, Any] = {
         "data": data or None,
         "methods": methods,
@@ -102,27 +102,53 @@ def run(
         "splits": splits,
         "seeds": None if seeds is None else _numbers(seeds),
         "grid": grid,
-        "time_limit": time_limit,
-        "memory_limit": memory_limit,
     }
-    settings = {} if planned is None else planned.model_dump(exclude={"description"})
-    settings |= {name: value for name, value in given.items() if value is not None}
-    if "data" in settings:
-        settings["data"] = list(settings["data"])
-    elif ignored := [name for name in ("methods", "folds", "splits", "seeds", "grid") if name in settings]:
-        raise ConfigError(f"--{ignored[0]} needs a data set; without one, the plan in {output} is taken as it is")
+    given = {name: value for name, value in given.items() if value is not None}
+    if experiment is not None:
+        given = {"experiment": _experiment(experiment, given)}
+    elif "data" not in given and given:
+        raise ConfigError(f"--{next(iter(given))} needs a data set; without one, the plan in {output} is continued")
 
     from rich.console import Console
 
     from gcaps.evaluation import compare
     from gcaps.evaluation.progress import comparison_progress
+    from gcaps.report import print_comparison
 
-    command = shlex.join(["gcaps", *sys.argv[1:]])
     with comparison_progress() as report:
-        found = compare(run=output, jobs=jobs, cluster=cluster, retry=retry, report=report, command=command, **settings)
+        found = compare(
+            run=output,
+            jobs=jobs,
+            cluster=cluster,
+            time_limit=time_limit,
+            memory_limit=memory_limit,
+            retry=retry,
+            report=report,
+            command=shlex.join(["gcaps", *sys.argv[1:]]),
+            **given,
+        )
+    if record is not None:
+        found.save(record)
     console = Console(highlight=False)
     print_comparison(found, console)
     console.print(f"as a page: gcaps report {output} -o report.html", soft_wrap=True)
+
+
+def _experiment(name: str, given: dict[str, Any]) -> Any:
+    """The experiment, with what other options say."""
+    from gcaps.evaluation.experiments import read_experiment, read_grid
+
+    found = read_experiment(name)
+    if "data" in given:
+        found = found.on(given.pop("data"))
+    if "methods" in given:
+        names = given["methods"]
+        given["methods"] = names if names == "all" else tuple(part.strip() for part in names.split(","))
+    if "grid" in given:
+        given["grid"] = dict(read_grid(given["grid"]))
+    if "splits" in given:
+        given["splits"] = str(given["splits"])
+    return found.model_copy(update=given)
 
 
 def _numbers(text: str) -> list[int]:
@@ -134,47 +160,15 @@ def _numbers(text: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def print_comparison(found: Comparison, console: Console) -> None:
-    """Mean honest accuracies, one line a method, and how many cells are behind them."""
-    from collections import Counter
-
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("honest, %")
-    for data in found.plan.data:
-        table.add_column(data.name, justify="right")
-    for method in found.plan.methods:
-        table.add_row(method, *(_entry(found, data.name, method) for data in found.plan.data))
-    console.print(table)
-    states = Counter(outcome.status for outcome in found.outcomes)
-    said = [f"{states.pop('done', 0)} cells done", *(f"{count} {status}" for status, count in states.items())]
-    console.print(", ".join(said), highlight=False)
-
-
-def _entry(found: Comparison, data: str, method: str) -> str:
-    from statistics import fmean, pstdev
-
-    from gcaps.report.aggregate import percent
-
-    results = [found.result(data, method, seed) for seed in found.plan.seeds]
-    means = [summary.protocols["honest"] for summary in results if summary is not None]
-    if len(means) < len(results):
-        states = {o.status for o in found.outcomes if (o.data, o.method) == (data, method)} - {"done"}
-        return " ".join(sorted(states)) or "–"
-    values = [value for summary in means for value in summary.folds]
-    return percent(fmean(values), pstdev(values), 1)
-
-
-def _verify(paths: list[str], fold: int | None) -> None:
+def _verify(paths: list[str], fold: int | None, only: list[str]) -> None:
     from gcaps.errors import ConfigError
     from gcaps.evaluation.verify import verify
 
     if not paths:
-        raise ConfigError("--verify needs recorded results, such as results/accuracy")
+        raise ConfigError("--verify needs recorded results, such as results/default.json")
     verdicts = []
     for path in paths:
-        for verdict in verify(path, fold):
+        for verdict in verify(path, fold, only):
             typer.echo(str(verdict))
             verdicts.append(verdict.verdict)
     if "different" in verdicts:

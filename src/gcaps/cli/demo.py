@@ -75,6 +75,6 @@ def run(
         console.print(f"   graph {number}: class {estimator.classes_[top]:>2} with probability {row[top]:.2f}")
 
     console.print(
-        f"\nDone in {time.perf_counter() - began:.0f} seconds. Open [bold]{page}[/] in a browser: which method is ahead "
-        "and whether the difference is significant, curves, costs, the hardest molecules, and how to repeat it all."
+        f"\nDone in {time.perf_counter() - began:.0f} seconds. Open [bold]{page}[/] in a browser: which method is "
+        "ahead and whether the difference is significant, curves, costs, the hardest molecules, and how to repeat it all."
     )

@@ -1,4 +1,4 @@
-"""``gcaps evaluate``: cross-validation, all protocols from one run."""
+"""``gcaps evaluate``: cross-validate one method, with the accuracy under every protocol."""
 
 from __future__ import annotations
 
@@ -8,38 +8,30 @@ from typing import Annotated, Any
 
 import typer
 
-from gcaps.cli.arguments import Data, Seed
-from gcaps.cli.options import config_of, require_options, with_config
-from gcaps.config import TrainingConfig
+from gcaps.cli.arguments import Data, MethodName, Seed
+from gcaps.cli.options import command_of
 
 
 def command(arguments: Sequence[str]) -> Callable[..., None]:
-    """The verb with the options of the method that the arguments name."""
-    kind = config_of(arguments)
-    made = with_config(run, kind)
-    require_options(made, kind, arguments)
-    return made
+    """Return the verb with the options of the method that the arguments name."""
+    return command_of(run, arguments)
 
 
 def run(
     data: Data,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the whole result here, as JSON.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write the result as a record: FILE.json and FILE.npz."
+        ),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with tables and pictures here.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with tables and figures here.")
     ] = None,
-    method: Annotated[
-        str,
-        typer.Option(
-            "--method",
-            help="gcaps; networks dcnn, pscn, ecc, dgcnn, gin, set; kernels rw, sp, gk, wl, wloa, dgk, mlg; fgsd. "
-            "Each has settings of its own; --method NAME --help lists them.",
-        ),
-    ] = "gcaps",
+    method: MethodName = "gcaps",
     folds: Annotated[int, typer.Option("--folds", min=2, help="Stratified folds.")] = 10,
     splits: Annotated[
-        Path | None, typer.Option("--splits", metavar="FILE", help="JSON file of folds, in the place of --folds.")
+        Path | None, typer.Option("--splits", metavar="FILE", help="JSON file of folds, instead of --folds.")
     ] = None,
     seed: Seed = 0,
     jobs: Annotated[
@@ -49,10 +41,10 @@ def run(
     *,
     config: Any,
 ) -> None:
-    """Cross-validate a method on a data set; one run gives the number under every protocol, the honest one first.
+    """Cross-validate a method on a data set; one run gives the accuracy under every protocol, the honest one first.
 
     honest: nothing of a test fold decides anything. last: last epoch. gin: one epoch for all folds, the best on the
-    test folds. best: each fold's best test epoch. The last two are what many papers print; they flatter.
+    test folds. best: each fold's best test epoch. Many papers report one of the last two, which are optimistic.
 
     Example: [cyan]gcaps evaluate MUTAG -o result.json --html result.html[/cyan]
 
@@ -63,31 +55,46 @@ def run(
 
     from rich.console import Console
 
-    from gcaps.data.audit import facts
+<<<<<<< HEAD
     from gcaps.data.catalog import load
-    from gcaps.data.audit import describe
+    from gcaps.errors import ConfigError, GcapsError
+    from gcaps.estimators.auto import resolve
+    from gcaps.evaluation import compare
+    from gcaps.evaluation.splits import folds_of
+    from gcaps.report import print_comparison, write_report
+=======
+    from gcaps.data.audit import describe, facts
+    from gcaps.data.catalog import load
     from gcaps.evaluation import evaluate
     from gcaps.evaluation.folds import read_splits
     from gcaps.report import print_result, write_page
+>>>>>>> main
     from gcaps.training import training_bar
 
+    if output is not None and output.suffix != ".json":
+        raise ConfigError(f"{output}: a record's name ends in .json")
     graphs = load(data)
-    count = folds if splits is None else len(read_splits(splits, len(graphs)))
-    epochs = config.passes(graphs.sizes[len(graphs) // count :]) if isinstance(config, TrainingConfig) else 1
-    with training_bar(f"{graphs.name}, {count} folds", epochs, count) as report:
-        result = evaluate(
-            graphs,
-            method,
+    parts = folds_of(graphs, folds, splits, seed)
+    epochs = getattr(resolve(config, graphs, parts[0].train)[0], "epochs", 1)
+    console = Console(highlight=False)
+    with training_bar(f"{graphs.name}, {len(parts)} folds", epochs, len(parts)) as report:
+        found = compare(
+            data,
+            {method: (method, config)},
             folds=folds,
             splits=splits,
-            seed=seed,
-            config=config,
+            seeds=[seed],
             jobs=jobs,
-            report=report,
+            on_epoch=lambda cell, epoch: report(cell.fold, epoch),
             command=shlex.join(["gcaps", *sys.argv[1:]]),
         )
+    for outcome in found.outcomes:
+        if outcome.result is None:
+            raise GcapsError(f"fold {outcome.fold}: {outcome.error}")
     if output is not None:
-        result.save(output)
+        found.save(output)
     if html is not None:
-        write_page(result, html, facts=describe(facts(graphs)))
-    print_result(result, Console())
+        write_report(found, html)
+    for line in found.results()[0].folds[0].resolution:
+        console.print(f"  {line}", markup=False)
+    print_comparison(found, console)

@@ -37,7 +37,7 @@ def with_config(command: Callable[..., None], kind: type[Section] = Config) -> C
         default=None,
         annotation=Annotated[
             Path | None,
-            typer.Option("--config", metavar="FILE", help="TOML file with any of the settings below; options override it."),
+            typer.Option("--config", metavar="FILE", help="TOML file with settings; options override it."),
         ],
     )
 

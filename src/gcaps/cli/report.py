@@ -13,7 +13,7 @@ def run(
         list[Path],
         typer.Argument(
             metavar="RUN...",
-            help="The folder of a comparison, finished or not; or result files that gcaps evaluate wrote.",
+            help="The folder of a comparison, finished or not; or records that gcaps evaluate or compare wrote.",
             show_default=False,
         ),
     ],
@@ -25,31 +25,26 @@ def run(
         str, typer.Option("--format", help="html, markdown, latex or csv; csv holds every protocol.")
     ] = "html",
 ) -> None:
-    """Write a comparison as one page that opens offline: who is best and whether the folds bear it out.
+    """Write a comparison as one page that opens offline: which method is best, and whether that is significant.
 
-    Beside the table: what each protocol adds, ranks, learning curves, cost, mistakes, calibration, the hardest graphs
-    drawn, and the data's audit. A run that is not finished gives a page that says what is missing.
+    Besides the table: the effect of each protocol, ranks, learning curves, cost, confusion, calibration, drawings of
+    the hardest graphs, and an audit of the data. For an unfinished run the page says what is missing.
 
     Example: [cyan]gcaps report RUN -o report.html[/cyan]
 
     For a paper: [cyan]gcaps report RUN --format latex -o table.tex[/cyan]
 
-    From single results: [cyan]gcaps report gcaps.json wl.json -o report.html[/cyan]
+    From several records: [cyan]gcaps report gcaps.json wl.json -o report.html[/cyan]
     """
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from gcaps.errors import ConfigError
     from gcaps.evaluation.comparison import Comparison
-    from gcaps.evaluation.gather import gather
-    from gcaps.evaluation.result import Result
     from gcaps.files import write_text
-    from gcaps.report.comparison_page import comparison_text
+    from gcaps.report import report_text
 
-    if len(sources) > 1 and any(source.is_dir() for source in sources):
-        raise ConfigError("give the folder of one comparison, or result files, not both")
-    one = sources[0].is_dir() or not sources[0].exists()
-    comparison = Comparison.read(sources[0]) if one else gather([Result.read(source) for source in sources])
+    found = [Comparison.read(source) for source in sources]
+    comparison = found[0] if len(found) == 1 else Comparison.join(found)
     console = Console(stderr=True, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -58,7 +53,7 @@ def run(
         def tell(what: str, step: int, steps: int) -> None:
             bar.update(task, description=what, completed=step, total=steps)
 
-        text = comparison_text(comparison, format, tell)
+        text = report_text(comparison, format, tell)
     if output is None and format != "html":
         typer.echo(text, nl=False)
         return

@@ -42,8 +42,8 @@ def run(
     import numpy as np
     from rich.console import Console
 
-    from gcaps.data.prepared import PreparedSet
     from gcaps.data.catalog import load
+    from gcaps.data.prepared import PreparedSet
     from gcaps.estimators.auto import resolve
     from gcaps.estimators.registry import make_estimator
     from gcaps.nn.distributed import is_first_process

@@ -160,6 +160,14 @@ class GraphSet:
         """Whether the arrays are memory-mapped files, so that the set should be read piece by piece."""
         return isinstance(self.col if self.col.base is None else self.col.base, np.memmap)
 
+    def in_memory(self) -> GraphSet:
+        """Return the set with its arrays read into memory."""
+        if not self.mapped:
+            return self
+        arrays: dict[str, Any] = {key: np.array(array) for key, array in self.arrays().items()}
+        loops = {key.removeprefix("loops."): arrays.pop(key) for key in list(arrays) if key.startswith("loops.")}
+        return replace(self, loops=SelfLoops(**loops) if loops else None, **arrays)
+
     @property
     def degrees(self) -> Ints:
         """[N] number of neighbors of each node."""

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from gcaps.estimators.forest import FGSDForestClassifier as FGSDForestClassifier
     from gcaps.estimators.kernel_methods import DeepGraphKernelSVC as DeepGraphKernelSVC
     from gcaps.estimators.kernel_methods import GraphletSVC as GraphletSVC
-    from gcaps.estimators.kernel_svm import KernelSVC as KernelSVC
     from gcaps.estimators.kernel_methods import MultiscaleLaplacianSVC as MultiscaleLaplacianSVC
     from gcaps.estimators.kernel_methods import OptimalAssignmentSVC as OptimalAssignmentSVC
     from gcaps.estimators.kernel_methods import RandomWalkSVC as RandomWalkSVC
     from gcaps.estimators.kernel_methods import ShortestPathSVC as ShortestPathSVC
     from gcaps.estimators.kernel_methods import WeisfeilerLehmanSVC as WeisfeilerLehmanSVC
+    from gcaps.estimators.kernel_svm import KernelSVC as KernelSVC
     from gcaps.estimators.registry import METHODS as METHODS
     from gcaps.estimators.registry import make_estimator as make_estimator
 

@@ -14,11 +14,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gcaps.data.prepared import PreparedSet
 from gcaps.config import CONFIGS, Section
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Classes
 from gcaps.errors import DataError
 from gcaps.estimators.auto import Resolution
@@ -90,6 +90,9 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         every = np.arange(len(prepared.graphs))
         self.fit_prepared(prepared, every, sample_weight=sample_weight)
 
+    def prepare(self, prepared: PreparedSet) -> None:
+        """Compute what the folds of a prepared set share; does nothing unless ``shares_folds``."""
+
     @abstractmethod
     def fit_prepared(
         self,
@@ -128,7 +131,8 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each graph [G], in the source's words."""
-        chosen: Array = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        probabilities = self.predict_proba(X)
+        chosen: Array = self.classes_[probabilities.argmax(axis=1)]
         return chosen
 
     def score(self, X: Any, y: Sequence[Any] | Array | None = None, sample_weight: Any = None) -> float:

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from gcaps.batching import BatchSource
-from gcaps.data.prepared import PreparedSet
 from gcaps.config import CapsuleName, DeviceName, FeatureName, FilterName, RandomCapsuleConfig, Section
 from gcaps.data.arrays import Array, Floats, Ints
+from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
 from gcaps.estimators.auto import resolve
 from gcaps.estimators.network import NetworkClassifier, load_weights

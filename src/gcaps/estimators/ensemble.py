@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from sklearn.base import clone
 
-from gcaps.data.prepared import PreparedSet
 from gcaps.config import EnsembleConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
 from gcaps.estimators.auto import resolve
 from gcaps.estimators.base import GraphClassifier, State
@@ -53,6 +53,12 @@ class GraphEnsemble(GraphClassifier):
         if self.methods == "auto":
             return EnsembleConfig()
         return EnsembleConfig.parse({"methods": tuple(m if isinstance(m, str) else m.method for m in self.methods)})
+
+    def prepare(self, prepared: PreparedSet) -> None:
+        """Prepare every member."""
+        given = resolve(self.config, prepared.graphs)[0].methods if self.methods == "auto" else self.methods
+        for m in given:
+            (make_estimator(m) if isinstance(m, str) else m).prepare(prepared)
 
     def fit_prepared(
         self,

@@ -62,7 +62,7 @@ class RandomWalkSVC(KernelClassifier):
             return super().grams(graphs)
         from gcaps.kernels.random_walk import labelled_grams
 
-        found = labelled_grams(graphs, self.decays, self.kernels()[0])  # type: ignore[arg-type]
+        found = labelled_grams(graphs, self.decays, self.kernels()[0])
         if self.normalize:
             for K in found:
                 scale = inverse_root(K.diagonal().copy())

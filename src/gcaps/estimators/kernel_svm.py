@@ -13,10 +13,10 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gcaps import kernels as graph_kernels
-from gcaps.data.prepared import PreparedSet
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
 from gcaps.estimators.base import GraphClassifier, State
 from gcaps.kernels.base import GraphKernel
@@ -52,6 +52,10 @@ class KernelClassifier(GraphClassifier):
     def grams(self, graphs: GraphSet) -> list[Floats | None]:
         """Return each kernel's Gram matrix over a set, None for one that must be fitted on training graphs."""
         return [kernel.fit_transform(graphs) if kernel.pairwise(graphs) else None for kernel in self.kernels()]
+
+    def prepare(self, prepared: PreparedSet) -> None:
+        """Compute the Gram matrices of the kernels that need no fit."""
+        prepared.get(self._key(self.kernels()), lambda: self.grams(prepared.graphs))
 
     def fit_prepared(
         self,

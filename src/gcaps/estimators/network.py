@@ -11,11 +11,11 @@ import torch
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from gcaps.data.prepared import PreparedSet
 from gcaps.config import Config, Section, TrainingConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.estimators.auto import resolve, usable_device
 from gcaps.estimators.base import GraphClassifier, State
 from gcaps.features import NodeFeatures

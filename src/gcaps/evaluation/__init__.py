@@ -1,4 +1,4 @@
-"""How good a method is, honestly: folds, protocols, the runner and its result, comparisons of many methods.
+"""Cross-validation and comparison of methods: splits, protocols, plans, executors, results and statistics.
 
 As in :mod:`gcaps`, each name loads what it needs on first use: a process that only watches others needs no torch.
 """
@@ -10,34 +10,28 @@ from typing import TYPE_CHECKING
 from gcaps.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gcaps.evaluation.cells import Cell as Cell
-    from gcaps.evaluation.cells import Outcome as Outcome
-    from gcaps.evaluation.comparing import compare as compare
     from gcaps.evaluation.comparison import Comparison as Comparison
-    from gcaps.evaluation.folds import Fold as Fold
-    from gcaps.evaluation.folds import read_splits as read_splits
-    from gcaps.evaluation.folds import stratified_folds as stratified_folds
-    from gcaps.evaluation.methods import METHODS as METHODS
+    from gcaps.evaluation.comparison import compare as compare
+    from gcaps.evaluation.comparison import evaluate as evaluate
+    from gcaps.evaluation.outcome import Cell as Cell
+    from gcaps.evaluation.outcome import Outcome as Outcome
+    from gcaps.evaluation.plan import Limits as Limits
     from gcaps.evaluation.plan import Plan as Plan
+    from gcaps.evaluation.plan import PlannedData as PlannedData
+    from gcaps.evaluation.plan import PlannedEntry as PlannedEntry
     from gcaps.evaluation.result import FoldResult as FoldResult
     from gcaps.evaluation.result import Result as Result
     from gcaps.evaluation.result import Summary as Summary
-    from gcaps.evaluation.runner import evaluate as evaluate
+    from gcaps.evaluation.splits import Fold as Fold
+    from gcaps.evaluation.splits import read_splits as read_splits
+    from gcaps.evaluation.splits import stratified_folds as stratified_folds
 
 _HOMES = {
-    "METHODS": "methods",
-    "Cell": "cells",
-    "Comparison": "comparison",
-    "Fold": "folds",
-    "FoldResult": "result",
-    "Outcome": "cells",
-    "Plan": "plan",
-    "Result": "result",
-    "Summary": "result",
-    "compare": "comparing",
-    "evaluate": "runner",
-    "read_splits": "folds",
-    "stratified_folds": "folds",
+    **dict.fromkeys(("Comparison", "compare", "evaluate"), "comparison"),
+    **dict.fromkeys(("Cell", "Outcome"), "outcome"),
+    **dict.fromkeys(("Limits", "Plan", "PlannedData", "PlannedEntry"), "plan"),
+    **dict.fromkeys(("FoldResult", "Result", "Summary"), "result"),
+    **dict.fromkeys(("Fold", "read_splits", "stratified_folds"), "splits"),
 }
 
 __all__ = [*_HOMES]

@@ -1,105 +1,101 @@
-"""The process that computes cells, so that whatever befalls it befalls one cell: started by :mod:`.supervise`.
+"""The process that computes cells, started and watched by :mod:`gcaps.evaluation.supervise`.
 
-It reads a request a line from its standard input and answers with events, one a line, both as JSON. A request is the
-work of one data set, method and seed: ``{"data", "method", "configs", "seed", "folds"}``. Events: ``load``,
-``prepare``, ``fold`` (it begins), ``done`` or ``failed`` (of a fold, or of all that are left), ``end``.
+It reads one request a line from its standard input and writes events, one a line, both as JSON. A request is the work
+of one row, data set and seed: the fields of :meth:`~gcaps.evaluation.worker.Session.work`, the planned data, and for
+an estimator of the caller's its pickle, which only ever comes through this pipe. Events are those of ``Session.work``,
+with the epochs of about a fifth of a second in one ``epochs`` event, and ``end`` after the last.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import os
+import pickle
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
-from gcaps.errors import GcapsError, MemoryLimitError
-
 if TYPE_CHECKING:
-    from gcaps.data.graphset import GraphSet
+    from gcaps.evaluation.worker import Event, Session
 
-Event = dict[str, Any]
-
-_held: dict[str, GraphSet] = {}
-"""The set of the last request, by its fingerprint: the next one is most often about the same."""
+EPOCH_INTERVAL = 0.2
+"""Seconds between two messages about epochs."""
 
 
 def main(lifeline: str) -> None:
-    """Answer requests until there are no more, or the process that holds the other end of ``lifeline`` is gone."""
+    """Answer requests until there are no more, or the process at the other end of the pipe ``lifeline`` is gone."""
     die_with(int(lifeline))
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever a library prints must not look like an answer
+    os.dup2(2, 1)  # what a library prints must not be taken for an event
+    from gcaps.evaluation.worker import Session  # takes seconds, in which the parent may die
+
+    def tell(event: Event) -> None:
+        answers.write(json.dumps(event) + "\n")
+        answers.flush()
+
+    session = Session()
     for line in sys.stdin:
-        for event in answer(json.loads(line)):
-            answers.write(json.dumps(event, allow_nan=False) + "\n")
-            answers.flush()
+        answer(json.loads(line), tell, session)
 
 
 def die_with(lifeline: int) -> None:
     """End this process at once, whatever it is doing, when the last writing end of the pipe ``lifeline`` closes."""
     try:
         import fcntl
-    except ImportError:  # not on Windows, where it ends once its standard input does
+    except ImportError:  # Windows: it ends when its standard input does
         return
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
     os.set_blocking(lifeline, False)
     try:
-        if os.read(lifeline, 1) == b"":  # it closed before we looked
+        if os.read(lifeline, 1) == b"":  # it closed before the signal was set up
             sys.exit(1)
     except BlockingIOError:
         pass
 
 
-def answer(request: dict[str, Any]) -> Iterator[Event]:
-    """Do the work of a request, event by event."""
-    left: list[int] = request["folds"]
+def answer(request: dict[str, Any], tell: Callable[[Event], None], session: Session) -> None:
+    """Do the work of a request."""
+    from gcaps.evaluation.plan import PlannedData
+    from gcaps.evaluation.worker import failure
+
     try:
-        yield {"event": "load"}
-        from gcaps.evaluation.plan import PlannedData
-        from gcaps.evaluation.work import Worker
-
-        data = PlannedData(**request["data"])
-        graphs = _graphs(data)
-        yield {"event": "prepare"}
-        began = time.perf_counter()
-        worker = Worker(graphs, request["method"], request["configs"], request["seed"])
-        shared = (time.perf_counter() - began) / len(left)
+        pickled = request["estimator"]
+        estimator = None if pickled is None else pickle.loads(base64.b64decode(pickled))
     except Exception as error:
-        yield {"event": "failed", "fold": None, **_failure(error)}
+        tell({"event": "failed", "fold": None, **failure(error)})
     else:
-        for number in left:
-            yield {"event": "fold", "fold": number}
-            began = time.perf_counter()
-            try:
-                worked = worker.run(data.fold(graphs, request["seed"], number), number)
-            except Exception as error:
-                yield {"event": "failed", "fold": number, **_failure(error)}
-                continue
-            seconds = shared + time.perf_counter() - began
-            yield {"event": "done", "fold": number, "seconds": seconds, **asdict(worked)}
-    yield {"event": "end"}
+        session.work(PlannedData(**request["data"]), request, estimator, _Epochs(tell), epochs=request["epochs"])
+    tell({"event": "end"})
 
 
-def _graphs(data: Any) -> GraphSet:
-    if data.fingerprint not in _held:
-        _held.clear()
-        _held[data.fingerprint] = data.load()
-    return _held[data.fingerprint]
+class _Epochs:
+    """Passes events on, epochs at most every :data:`EPOCH_INTERVAL` seconds and before any other event."""
 
+    def __init__(self, tell: Callable[[Event], None]) -> None:
+        self._tell, self._sent = tell, 0.0
+        self._waiting: list[tuple[Any, ...]] = []
+        self._fold = 0
 
-def _failure(error: Exception) -> dict[str, str]:
-    """What is recorded of an exception: one line, and whether it was for want of memory."""
-    text = " ".join(str(error).split())
-    if not isinstance(error, GcapsError):
-        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    # torch tells of a failed allocation by a RuntimeError
-    short = isinstance(error, MemoryError | MemoryLimitError) or "can't allocate memory" in text
-    return {"status": "memory" if short else "failed", "error": text}
+    def __call__(self, event: Event) -> None:
+        if event["event"] != "epoch":
+            self._send()
+            self._tell(event)
+            return
+        self._fold = event["fold"]
+        self._waiting.append(astuple(event["epoch"]))
+        if time.monotonic() - self._sent >= EPOCH_INTERVAL:
+            self._send()
+
+    def _send(self) -> None:
+        if self._waiting:
+            self._tell({"event": "epochs", "fold": self._fold, "epochs": self._waiting})
+            self._waiting, self._sent = [], time.monotonic()
 
 
 if __name__ == "__main__":

@@ -1,54 +1,258 @@
-"""Experiments: comparisons that are written down, so that one word runs them again."""
+"""What a comparison is asked to run: methods, grids of settings, and experiments that are written down as TOML."""
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from importlib import resources
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from gcaps.config import Section
+from gcaps.config import CONFIGS, Section
+from gcaps.data.catalog import load
+from gcaps.data.graphset import GraphSet
 from gcaps.errors import ConfigError
+from gcaps.estimators.registry import METHODS
+from gcaps.evaluation.plan import Row
+from gcaps.evaluation.splits import Fold
+
+Grid: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""For each method its settings: a list holds the values to choose from, any other value is fixed."""
+Methods: TypeAlias = str | Sequence[Any] | Mapping[str, Any]
+"""Names (as a list or joined with commas), estimators, or ``{label: name | (name, settings) | estimator}``."""
+
+DEFAULT_GRID: Grid = {
+    "gcaps": {"hidden": [32, 64], "layers": ["auto", 2]},
+    "dcnn": {"hops": [2, 5]},
+    "pscn": {"field": [5, 10]},
+    "ecc": {"lr": [0.005, 0.001]},
+    "dgcnn": {"lr": [0.001, 0.0001]},
+    "gin": {"hidden": [16, 32], "dropout": [0.0, 0.5]},
+    "deepsets": {"hidden": [32, 64]},
+}
+"""Small grids around the defaults, after the papers that searched; kernels choose their own parameters."""
+
+
+class Entry(Section):
+    """A row of an experiment on some data sets, with settings of its own."""
+
+    label: str | None = Field(None, description="the row's name; by default the method's")
+    name: str = Field("gcaps", alias="method", description="a method of gcaps evaluate")
+    data: str | tuple[str, ...] | None = Field(None, description="data sets; by default all of the experiment")
+    settings: dict[str, Any] = Field({}, description="settings of the method")
+    grid: bool = Field(False, description="a list in settings holds values to choose from on inner validation")
+    seeds: tuple[int, ...] | None = Field(None, min_length=1, description="by default those of the experiment")
+    folds: int | None = Field(None, ge=2, description="stratified folds; by default those of the experiment")
+    first: int | None = Field(None, ge=1, description="run only the first so many folds")
+    splits: str | None = Field(None, description="a file of folds; by default that of the experiment")
 
 
 class Experiment(Section):
-    """What ``gcaps compare`` is to compute."""
+    """What ``gcaps compare --experiment`` computes: methods × data sets, and entries with settings of their own."""
 
     description: str = Field("", description="what it is for")
-    data: tuple[str, ...] = Field(min_length=1, description="data sets")
-    methods: tuple[str, ...] | Literal["all"] = Field("all", description="methods")
+    data: tuple[str, ...] = Field((), description="data sets")
+    methods: tuple[str, ...] | Literal["all"] | None = Field(
+        None, description="methods, each on all data sets; by default all, or none where there are entries"
+    )
     folds: int = Field(10, ge=2, description="stratified folds")
     splits: str | None = Field(None, description="a file of folds, or a folder of them")
     seeds: tuple[int, ...] = Field((0,), min_length=1, description="seeds")
     grid: dict[str, dict[str, Any]] = Field({}, description="settings of methods; lists are chosen from")
+    settings: dict[str, Any] = Field({}, description="settings that all entries share")
+    entries: tuple[Entry, ...] = Field((), description="rows with settings, data sets or folds of their own")
+    variants: dict[str, dict[str, Any]] = Field(
+        {}, description="changes of settings by label: each entry is run once with each of them"
+    )
     time_limit: str | None = Field(None, description="of a cell")
     memory_limit: str | None = Field(None, description="of a cell's process")
 
+    def rows(self) -> list[Row]:
+        """The rows to run."""
+        methods = self.methods if self.methods is not None else () if self.entries else "all"
+        rows = rows_of(self.data, named_methods(methods, self.grid), self.seeds, self.folds, self.splits)
+        return rows + [row for entry in self.entries for row in self._rows_of(entry)]
+
+    def on(self, data: Sequence[str]) -> Experiment:
+        """The experiment on other data sets; of the entries that name theirs, those on these data sets."""
+        entries = []
+        for entry in self.entries:
+            own = (entry.data,) if isinstance(entry.data, str) else entry.data
+            kept = None if own is None else tuple(name for name in own if name in data)
+            if kept is None or kept:
+                entries.append(entry.model_copy(update={"data": kept}))
+        if self.entries and not entries:
+            raise ConfigError(f"the experiment has no entry on {', '.join(data)}")
+        return self.model_copy(update={"data": tuple(data), "entries": tuple(entries)})
+
+    def _rows_of(self, entry: Entry) -> list[Row]:
+        sources = self.data if entry.data is None else (entry.data,) if isinstance(entry.data, str) else entry.data
+        if not sources:
+            raise ConfigError(f"the entry {entry.label or entry.name!r} has no data set")
+        variants = self.variants or {entry.label or entry.name: {}}
+        rows = []
+        for label, change in variants.items():
+            settings = self.settings | entry.settings | change
+            fixed = settings if entry.grid else {name: [value] for name, value in settings.items()}
+            configs = configurations(entry.name, {entry.name: fixed})
+            seeds, folds, splits = entry.seeds or self.seeds, entry.folds or self.folds, entry.splits or self.splits
+            rows += [Row(label, entry.name, configs, one, seeds, folds, entry.first, splits) for one in sources]
+        return rows
+
 
 def read_experiment(name: str) -> Experiment:
-    """The experiment in a TOML file, or one of those that come with gcaps."""
+    """Read an experiment from a TOML file, or by its name one of those that come with gcaps."""
     path = Path(name)
     if path.suffix != ".toml":
         places = {place.stem: place for folder in _folders() for place in sorted(folder.glob("*.toml"))}
         if name not in places:
             raise ConfigError(f"there is no experiment {name!r}; there are {', '.join(places)}, or name a .toml file")
         path = places[name]
+    raw = _read_toml(path)
+    _check_keys(raw, Experiment, f"{path}: an experiment")
+    for entry in raw.get("entries", []):
+        _check_keys(entry, Entry, f"{path}: an entry")
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from error
-    for key in raw:
-        if key not in Experiment.model_fields:
-            raise ConfigError(f"{path}: an experiment has no {key}; it has {', '.join(Experiment.model_fields)}")
-    try:
-        return Experiment.parse(raw)
+        found = Experiment.parse(raw)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
+    if not found.data and not found.entries:
+        raise ConfigError(f"{path}: names no data sets; an experiment has data = [...] or [[entries]]")
+    return found
+
+
+def _check_keys(raw: Any, kind: type[Section], what: str) -> None:
+    known = [field.alias or name for name, field in kind.model_fields.items()]
+    for key in raw if isinstance(raw, dict) else {}:
+        if key not in known:
+            raise ConfigError(f"{what} has no {key}; it has {', '.join(known)}")
 
 
 def _folders() -> list[Path]:
     """Beside the sources, or inside the installed package."""
     package = Path(str(resources.files("gcaps")))
     return [package.parents[1] / "experiments", package / "experiments"]
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def read_grid(given: Grid | str | Path | None) -> Grid:
+    """A grid from a TOML file with a table for each method, ``"default"`` or a dictionary."""
+    if given is None:
+        return {}
+    if given == "default":
+        return DEFAULT_GRID
+    if isinstance(given, str | Path):
+        given = _read_toml(Path(given))
+    for method, settings in given.items():
+        if method not in METHODS:
+            raise ConfigError(f"the grid names a method {method!r}; there are {', '.join(METHODS)}")
+        if not isinstance(settings, Mapping):
+            raise ConfigError(f"the grid's {method} must be a table of settings, such as hidden = [16, 32]")
+    return given
+
+
+def configurations(method: str, grid: Grid) -> list[dict[str, Any]]:
+    """The configurations of ``method`` to choose from, in the grid's order, the last setting changing fastest."""
+    settings = grid.get(method, {})
+    values = [value if isinstance(value, list) else [value] for value in settings.values()]
+    if not all(values):
+        raise ConfigError(f"the grid of {method} has a setting without values")
+    kind = _config_class(method)
+    try:
+        found = [kind.parse(dict(zip(settings, choice, strict=True))).to_dict() for choice in product(*values)]
+    except ConfigError as error:
+        raise ConfigError(f"the grid of {method}: {error}") from error
+    return [config for place, config in enumerate(found) if config not in found[:place]]
+
+
+def _config_class(method: str) -> type[Section]:
+    if method not in METHODS:
+        raise ConfigError(f"there is no method {method!r}; there are {', '.join(METHODS)}")
+    return CONFIGS[method]
+
+
+Named: TypeAlias = tuple[str | None, list[dict[str, Any]], Any]
+"""A method's name (None for an estimator of the caller's), its configurations, and that estimator."""
+
+
+def named_methods(methods: Methods, grid: Grid | str | Path | None = None) -> dict[str, Named]:
+    """The methods that are meant, by label, in the order given.
+
+    An estimator of gcaps counts as its method with its settings; seeds decide its ``random_state``.
+    """
+    candidates = read_grid(grid)
+    if isinstance(methods, str):
+        methods = list(METHODS) if methods == "all" else [name.strip() for name in methods.split(",")]
+    if not isinstance(methods, Mapping):
+        methods = {_label(method, methods[:place]): method for place, method in enumerate(methods)}
+    return {label: _named(method, candidates) for label, method in methods.items()}
+
+
+def _label(method: Any, before: Sequence[Any]) -> str:
+    """A method's name; estimators of one class are numbered from the second on."""
+    if isinstance(method, str):
+        return method
+    name = method.method if _is_ours(method) else type(method).__name__
+    count = sum(type(other) is type(method) for other in before)
+    return f"{name}-{count + 1}" if count else str(name)
+
+
+def _is_ours(given: Any) -> bool:
+    return getattr(given, "method", None) in METHODS and isinstance(getattr(given, "config", None), Section)
+
+
+def _named(given: Any, grid: Grid) -> Named:
+    if isinstance(given, str):
+        return given, configurations(given, grid), None
+    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str):
+        return given[0], [_config_class(given[0]).of(given[1]).to_dict()], None
+    if isinstance(given, type) or not (hasattr(given, "fit") and hasattr(given, "predict")):
+        raise ConfigError(
+            f"{given!r} is no method: give a name, (name, settings), or an estimator with fit and predict"
+        )
+    if _is_ours(given):
+        return given.method, [given.config.to_dict()], None
+    return None, [{"estimator": describe(given)}], given
+
+
+def describe(estimator: Any) -> str:
+    """``repr`` of an estimator on one line, not shortened and without addresses."""
+    try:
+        text = estimator.__repr__(N_CHAR_MAX=1_000_000)  # scikit-learn cuts after 700 characters
+    except TypeError:
+        text = repr(estimator)
+    return re.sub(r" at 0x[0-9a-f]+", "", " ".join(text.split()))
+
+
+def sources_of(data: Any) -> list[str | Path | GraphSet]:
+    """The data sets that ``data`` names: one or a list of names, paths and GraphSets, or a list of graphs."""
+    kinds = (str, Path, GraphSet)
+    if isinstance(data, list | tuple) and all(isinstance(one, kinds) for one in data):
+        return list(data)
+    return [data if isinstance(data, kinds) else load(data)]
+
+
+def rows_of(
+    data: Any,
+    named: Mapping[str, Named],
+    seeds: Sequence[int],
+    folds: int,
+    splits: str | Path | Sequence[Fold] | None,
+) -> list[Row]:
+    """Every method on every data set."""
+    given = splits if splits is None or isinstance(splits, str | Path) else tuple(splits)
+    return [
+        Row(label, method, configs, source, tuple(seeds), folds, None, given)
+        for source in sources_of(data)
+        for label, (method, configs, _) in named.items()
+    ]

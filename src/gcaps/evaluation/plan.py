@@ -1,63 +1,153 @@
-"""The plan of a comparison: which cells there are, from which graphs, in ``run.json``."""
+"""The plan of a comparison: which cells there are, on which graphs and folds; saved as ``run.json``."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from gcaps.data.catalog import load, located
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import ConfigError, DataError, GcapsError
-from gcaps.evaluation.budget import Budget
-from gcaps.evaluation.cells import Cell, as_folder, cell, digest
-from gcaps.evaluation.folds import Fold, folds_of
+from gcaps.evaluation.outcome import Cell, as_folder, cell_of, digest, fold_digest
 from gcaps.evaluation.result import about, now, versions
+from gcaps.evaluation.splits import Fold, folds_of, write_splits
 from gcaps.files import write_json
 
-if TYPE_CHECKING:
-    from gcaps.data.catalog import Source
-
-FORMAT = 1
+FORMAT = 2
 FILE = "run.json"
+TEST_ONLY = "test:"
+"""Begins the digest of a fold of which only the test graphs are known."""
+
+_SECONDS: dict[str, float] = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_MIB: dict[str, float] = {"": 1 / 2**20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Time and memory that a cell may take; None: no limit."""
+
+    seconds: float | None = None
+    """Of a cell, and once more of the work that the folds of a kernel share."""
+    mib: float | None = None
+    """Resident memory of the child process that computes the cell, including Python and its libraries."""
+
+    @classmethod
+    def of(cls, time_limit: str | float | None, memory_limit: str | float | None) -> Limits:
+        """From ``"90s"``, ``"30m"``, ``"2h"`` or seconds, and ``"800M"``, ``"4G"`` or bytes."""
+        seconds = _parse(time_limit, _SECONDS, r"s?", "a time such as 90s, 30m or 2h")
+        return cls(seconds, _parse(memory_limit, _MIB, r"(i?b)?", "a memory such as 800M or 4G"))
+
+
+def _parse(given: str | float | None, units: dict[str, float], ending: str, example: str) -> float | None:
+    if given is None:
+        return None
+    found = re.fullmatch(rf"([0-9]*\.?[0-9]+)\s*([a-z]*?){ending}", str(given).strip().lower())
+    if found is None or found[2] not in units or not (value := float(found[1]) * units[found[2]]) > 0:
+        raise ConfigError(f"{given!r} is not {example}")
+    return value
 
 
 @dataclass(frozen=True)
 class PlannedData:
-    """A data set of a comparison, and how its folds are made."""
+    """A data set of a comparison and its folds."""
 
     name: str
     source: str
     """As the user gave it."""
     path: str | None
-    """Where it was found; None for a set that is generated."""
+    """Where it was found; None for a set that is generated or only in memory."""
     splits: str | None
-    """A file of folds; None where they are drawn."""
+    """The file that holds the folds; None where they are drawn."""
     fingerprint: str
     graphs: int
-    classes: list[int]
-    """As the source calls them."""
+    classes: list[Any]
+    """As in the source."""
     folds: dict[str, list[str]]
     """For each seed the digests of its folds."""
+    copied: bool = False
+    """The set was given as an object; ``path`` is a copy, if there is one, and loading reads it into memory."""
 
     def load(self) -> GraphSet:
-        """The graphs, found where they were or under the name that was given; others are refused."""
+        """Load the graphs from where they were found, or by the name that was given.
+
+        Raises:
+            DataError: the graphs are not there, or are not those of the plan.
+        """
         path = None if self.path is None else Path(self.path)
         graphs = load(self.source if path is None or not path.exists() else path)
+        if self.copied:
+            graphs = graphs.in_memory()
         if graphs.fingerprint() != self.fingerprint:
             raise DataError("holds other graphs than the comparison was planned with", str(self.path or self.source))
         return graphs
 
     def fold(self, graphs: GraphSet, seed: int, number: int) -> Fold:
-        """Fold ``number`` of ``seed``."""
-        fold = folds_of(graphs, len(self.folds[str(seed)]), self.splits, seed)[0][number]
-        if digest(fold) != self.folds[str(seed)][number]:
+        """Fold ``number`` of ``seed``, drawn again or read from the splits file.
+
+        Raises:
+            DataError: the file is not there, or the fold is not that of the plan.
+        """
+        planned = self.folds[str(seed)]
+        file = None if self.splits is None else find_splits(self.splits)
+        folds = folds_of(graphs, len(planned), file, seed)
+        if number >= len(folds) or not matches(folds[number], planned[number]):
             raise DataError("holds other folds than the comparison was planned with", self.splits or self.source)
-        return fold
+        return folds[number]
+
+    def origin(self, seed: int, chosen: Sequence[int] | None = None) -> str:
+        """Where the folds (or those numbered ``chosen``) of a seed come from, in words."""
+        whole = self.splits or f"{len(self.folds[str(seed)])} stratified folds, seed {seed}"
+        if chosen is None:
+            return whole
+        first = list(chosen) == list(range(len(chosen)))
+        return f"the first {len(chosen)} of {whole}" if first else f"folds {', '.join(map(str, chosen))} of {whole}"
+
+
+def matches(fold: Fold, known: str) -> bool:
+    """Whether ``known`` is the digest of a fold, as far as it goes."""
+    if known.startswith(TEST_ONLY):
+        return known == digest_of_test(fold.test.tolist())
+    return known == fold_digest(fold)
+
+
+def digest_of_test(test: list[int]) -> str:
+    """Digest of a fold of which only the test graphs are known."""
+    return TEST_ONLY + digest(test)
+
+
+def data_folders() -> list[Path]:
+    """The folders that the environment variable GCAPS_DATA names."""
+    return [Path(part) for part in os.environ.get("GCAPS_DATA", "").split(os.pathsep) if part]
+
+
+def find_splits(path: str | Path) -> Path:
+    """A splits file or folder: where the path says, else below a folder that GCAPS_DATA names."""
+    for place in (Path(path), *(folder / path for folder in data_folders())):
+        if place.exists():
+            return place
+    raise DataError("the folds are not here; put the file there, or below a folder that GCAPS_DATA names", str(path))
+
+
+@dataclass(frozen=True)
+class PlannedEntry:
+    """A row of a comparison on one data set."""
+
+    label: str
+    """The row's name."""
+    method: str | None
+    """A name in the registry of estimators; None for an estimator of the caller's, which ``configs`` only describes."""
+    data: str
+    """The set's name."""
+    configs: list[dict[str, Any]]
+    """Its configuration, or those of its grid."""
+    seeds: list[int]
+    folds: list[int] | None = None
+    """The folds to run; None: all of them."""
 
 
 @dataclass(frozen=True)
@@ -66,26 +156,34 @@ class Plan:
 
     name: str
     command: str
-    """How to go on with it, or to make it again."""
+    """How to continue or repeat it."""
     data: list[PlannedData]
-    methods: dict[str, list[dict[str, Any]]]
-    """For each method its configurations: one, or those of its grid."""
-    folds: int
-    """Stratified folds of each set that has no file of folds."""
-    seeds: list[int]
-    budgets: Budget
+    entries: list[PlannedEntry]
+    """By data set, in the order of ``data``."""
+    limits: Limits
     versions: dict[str, str]
     created: str
     format: int = field(default=FORMAT)
 
+    @property
+    def labels(self) -> list[str]:
+        """The rows' names, in order."""
+        return list(dict.fromkeys(entry.label for entry in self.entries))
+
+    @property
+    def seeds(self) -> list[int]:
+        """All seeds of all entries, ascending."""
+        return sorted({seed for entry in self.entries for seed in entry.seeds})
+
     def cells(self) -> list[Cell]:
-        """All cells, by data set, method, seed and fold."""
+        """All cells, by data set, row, seed and fold."""
         return [
-            cell(data.name, data.fingerprint, method, tuple(configs), number, fold, seed)
-            for data in self.data
-            for method, configs in self.methods.items()
-            for seed in self.seeds
+            cell_of(data.name, data.fingerprint, entry.label, entry.method, entry.configs, number, fold, seed)
+            for entry in self.entries
+            for data in [self.of(entry.data)]
+            for seed in entry.seeds
             for number, fold in enumerate(data.folds[str(seed)])
+            if entry.folds is None or number in entry.folds
         ]
 
     def of(self, name: str) -> PlannedData:
@@ -95,13 +193,17 @@ class Plan:
             raise ConfigError(f"there is no data set {name!r} in it; there are {', '.join(d.name for d in self.data)}")
         return found
 
+    def entry(self, data: str, label: str) -> PlannedEntry | None:
+        """The row ``label`` on a data set; None where it is not run there."""
+        return next((entry for entry in self.entries if (entry.data, entry.label) == (data, label)), None)
+
     def save(self, run: str | Path) -> None:
         """Write it into the folder of the run, atomically."""
         write_json(Path(run) / FILE, asdict(self))
 
     @classmethod
     def read(cls, run: str | Path) -> Plan:
-        """The plan of the run in a folder."""
+        """Read the plan of the run in a folder."""
         path = Path(run) / FILE
         if not path.exists():
             raise GcapsError(f"{run}: is not the folder of a comparison (it has no {FILE})")
@@ -109,93 +211,140 @@ class Plan:
             raw = json.loads(path.read_text(encoding="utf-8"))
             if raw["format"] != FORMAT:
                 raise GcapsError(f"{path}: has format {raw['format']}, this gcaps reads format {FORMAT}")
-            raw["data"] = [PlannedData(**data) for data in raw["data"]]
-            raw["budgets"] = Budget(**raw["budgets"])
-            return cls(**raw)
+            return cls.from_dict(raw)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise GcapsError(f"{path}: is not a plan of gcaps ({type(error).__name__}: {error})") from error
 
+    @classmethod
+    def from_dict(cls, raw: dict[str, Any]) -> Plan:
+        """The plan whose fields ``dataclasses.asdict`` gave."""
+        data = [PlannedData(**entry) for entry in raw["data"]]
+        entries = [PlannedEntry(**entry) for entry in raw["entries"]]
+        return cls(**raw | {"data": data, "entries": entries, "limits": Limits(**raw["limits"])})
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row as the user asks for it, on one data set."""
+
+    label: str
+    method: str | None
+    configs: list[dict[str, Any]]
+    source: str | Path | GraphSet
+    seeds: tuple[int, ...]
+    folds: int
+    first: int | None = None
+    """Run only the first so many folds."""
+    splits: str | Path | tuple[Fold, ...] | None = None
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Graphs and folds of a plan that this process has, by the set's name."""
+
+    graphs: dict[str, GraphSet] = field(default_factory=dict)
+    folds: dict[str, list[Fold]] = field(default_factory=dict)
+
 
 def make_plan(
-    run: Path,
-    sources: Sequence[Source],
-    methods: dict[str, list[dict[str, Any]]],
-    folds: int,
-    splits: str | Path | Sequence[Fold] | None,
-    seeds: Sequence[int],
-    budget: Budget,
-    command: str | None,
-) -> Plan:
-    """A plan for the folder ``run``; graphs and folds that have no file of their own are written into it."""
-    if not sources or not methods or not seeds:
+    rows: Sequence[Row], limits: Limits, command: str | None = None, name: str = "comparison"
+) -> tuple[Plan, InMemory]:
+    """Plan the rows of a comparison.
+
+    Args:
+        rows: what to run.
+        limits: of each cell.
+        command: how to continue or repeat the comparison; by default a call of :func:`gcaps.compare`.
+        name: of the comparison.
+
+    Returns:
+        The plan, and the graphs and folds that are only in memory; :func:`write_inputs` writes these for other
+        processes.
+    """
+    by_source: dict[str | Path | GraphSet, list[Row]] = {}
+    for row in rows:
+        if len(set(row.seeds)) < len(row.seeds):
+            raise ConfigError(f"a seed is given twice in {', '.join(map(str, row.seeds))}")
+        by_source.setdefault(row.source, []).append(row)
+    if not by_source or not all(row.seeds for row in rows):
         raise ConfigError("a comparison needs a data set, a method and a seed")
-    if len(set(seeds)) < len(seeds):
-        raise ConfigError(f"a seed stands twice in {', '.join(map(str, seeds))}")
     data: list[PlannedData] = []
-    for source in sources:
-        data.append(_planned(run, source, folds, splits, seeds, alone=len(sources) == 1))
+    entries: list[PlannedEntry] = []
+    memory = InMemory()
+    for source, own in by_source.items():
+        data.append(_planned(source, own, memory, alone=len(by_source) == 1))
         if data[-1].name in {other.name for other in data[:-1]}:
             raise ConfigError(f"two data sets are called {data[-1].name}; save one under another name")
-    return Plan(
-        name=run.resolve().name,
-        command=command or _call(data, methods, run),
-        data=data,
-        methods=methods,
-        folds=folds,
-        seeds=list(seeds),
-        budgets=budget,
-        versions=versions(),
-        created=now(),
-    )
+        entries += [_entry(row, data[-1]) for row in own]
+        for label in (labels := [row.label for row in own]):
+            if labels.count(label) > 1:
+                raise ConfigError(f"two rows on {data[-1].name} are called {label!r}; give one another label")
+    labels = list(dict.fromkeys(row.label for row in rows))
+    call = f"gcaps.compare({[planned.source for planned in data]!r}, {labels!r})"
+    return Plan(name, command or call, data, entries, limits, versions(), now()), memory
 
 
-def _planned(
-    run: Path,
-    source: Source,
-    folds: int,
-    splits: str | Path | Sequence[Fold] | None,
-    seeds: Sequence[int],
-    *,
-    alone: bool,
-) -> PlannedData:
+def write_inputs(plan: Plan, memory: InMemory, folder: Path) -> Plan:
+    """Write graphs and folds that are only in memory into a folder; returns the plan with their paths."""
+    return replace(plan, data=[_written(data, memory, folder) for data in plan.data])
+
+
+def _written(data: PlannedData, memory: InMemory, folder: Path) -> PlannedData:
+    if data.copied:
+        graphs, path = memory.graphs[data.name], folder / "data" / f"{as_folder(data.name)}.gset"
+        if not path.exists() or load(path).fingerprint() != data.fingerprint:
+            graphs.save(path)
+        # a set that was mapped before is mapped again
+        data = replace(data, path=str(path.resolve()), copied=not graphs.mapped)
+    if data.name in memory.folds:
+        file = folder / "splits" / f"{as_folder(data.name)}.json"
+        write_json(file, write_splits(memory.folds[data.name]))
+        data = replace(data, splits=str(file.resolve()))
+    return data
+
+
+def _entry(row: Row, data: PlannedData) -> PlannedEntry:
+    count = min(len(data.folds[str(seed)]) for seed in row.seeds)
+    if row.first is not None and not 1 <= row.first <= count:
+        raise ConfigError(f"{row.label} on {data.name}: first = {row.first}, but there are {count} folds")
+    folds = None if row.first is None else list(range(row.first))
+    return PlannedEntry(row.label, row.method, data.name, row.configs, list(row.seeds), folds)
+
+
+def _planned(source: str | Path | GraphSet, rows: list[Row], memory: InMemory, *, alone: bool) -> PlannedData:
+    """Plan one data set; all rows on it must have the same folds."""
     graphs = load(source)
-    if not isinstance(source, str | Path):
-        source = run / "data" / f"{as_folder(graphs.name)}.gset"
-        if not source.exists() or load(source).fingerprint() != graphs.fingerprint():
-            graphs.save(source)
-    path, file = located(source), _splits(run, graphs.name, splits, alone=alone)
-    found = {str(seed): [digest(fold) for fold in folds_of(graphs, folds, file, seed)[0]] for seed in seeds}
+    if not all(_same_folds(row, rows[0]) for row in rows):
+        raise ConfigError(f"the rows on {graphs.name} have different folds; methods are compared on the same ones")
+    given = isinstance(source, GraphSet)
+    if given or alone:
+        memory.graphs[graphs.name] = graphs
+    path = None if isinstance(source, GraphSet) else located(source)
+    folds, splits = rows[0].folds, rows[0].splits
+    if isinstance(splits, tuple):
+        memory.folds[graphs.name] = list(splits)
+        origin: str | None = f"{len(splits)} folds given by the caller"
+    else:
+        splits = origin = None if splits is None else str(_splits_file(splits, graphs.name, alone=alone))
+    seeds = sorted({seed for row in rows for seed in row.seeds})
     return PlannedData(
-        source=str(source),
+        source=graphs.name if given else str(source),
         path=None if path is None else str(path.resolve()),
-        splits=file,
-        folds=found,
+        splits=origin,
+        folds={str(seed): [fold_digest(fold) for fold in folds_of(graphs, folds, splits, seed)] for seed in seeds},
+        copied=given,
         **about(graphs),
     )
 
 
-def _splits(run: Path, name: str, splits: str | Path | Sequence[Fold] | None, *, alone: bool) -> str | None:
-    """The file of folds for the set ``name``."""
-    if splits is None:
-        return None
-    if not isinstance(splits, str | Path):
-        file = run / "splits" / f"{as_folder(name)}.json"
-        write_json(file, [_sides(fold) for fold in splits])
-        return str(file.resolve())
-    file = Path(splits)
-    if file.is_dir():
-        file = file / f"{name}.json"
-    elif not alone:
+def _same_folds(a: Row, b: Row) -> bool:
+    same = a.splits is b.splits or (isinstance(a.splits, str | Path) and a.splits == b.splits)
+    return same and a.folds == b.folds
+
+
+def _splits_file(splits: str | Path, name: str, *, alone: bool) -> Path:
+    """The file with the folds of a set."""
+    if not alone and Path(splits).suffix == ".json":
         raise ConfigError(f"{splits}: with several data sets, give a folder with a file of folds for each")
-    if not file.exists():
-        raise DataError("does not exist", str(file))
-    return str(file.resolve())
-
-
-def _sides(fold: Fold) -> dict[str, list[int]]:
-    held = [] if fold.validation is None else fold.validation.tolist()
-    return {"train": np.setdiff1d(fold.train, held).tolist(), "validation": held, "test": fold.test.tolist()}
-
-
-def _call(data: list[PlannedData], methods: dict[str, list[dict[str, Any]]], run: Path) -> str:
-    return f"gcaps.compare({[d.source for d in data]!r}, {list(methods)!r}, run={str(run)!r})"
+    place = find_splits(splits)
+    return (find_splits(place / f"{name}.json") if place.is_dir() else place).resolve()

@@ -1,4 +1,4 @@
-"""Progress of a comparison: cells done, running, failed, and time left; plain lines where there is no terminal."""
+"""Progress of a comparison: cells done, running and failed, and time left; plain lines where there is no terminal."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from datetime import timedelta
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from gcaps.evaluation.cells import Cell, Outcome
-from gcaps.evaluation.comparing import Report
+from gcaps.evaluation.comparison import Report
+from gcaps.evaluation.outcome import Cell, Outcome
 
 
 @contextmanager
 def comparison_progress(console: Console | None = None) -> Iterator[Report]:
-    """Yield what :func:`gcaps.compare` tells of each cell: it moves a bar, or prints a line where there is none."""
+    """Yield a report for :func:`gcaps.compare`: a bar on a terminal, elsewhere a line for each cell."""
     shown = console or Console(stderr=True)
     if not shown.is_terminal:
         yield Lines(shown)
@@ -27,7 +27,7 @@ def comparison_progress(console: Console | None = None) -> Iterator[Report]:
 
 
 class Tally:
-    """Counts cells, and reckons the time that the open ones will take."""
+    """Counts cells and estimates the time that the open ones will take."""
 
     def __init__(self) -> None:
         self.workers = 1
@@ -36,28 +36,28 @@ class Tally:
         self.failed = self.total = self.there = 0
 
     def begin(self, cells: list[Cell], there: list[Outcome], workers: int) -> None:
-        """``cells`` are to be run by so many workers."""
+        """``cells`` are about to be run by so many workers; ``there`` were done before."""
         self.workers, self.total, self.there = workers, len(cells) + len(there), len(there)
-        self._open.update((cell.data, cell.method) for cell in cells)
+        self._open.update((cell.data, cell.label) for cell in cells)
         for outcome in there:
             self._add(outcome)
 
     def cell(self, outcome: Outcome) -> None:
-        """A cell has been written."""
-        self._open[outcome.data, outcome.method] -= 1
+        """A cell is done, or has failed."""
+        self._open[outcome.data, outcome.label] -= 1
         self._add(outcome)
 
     def _add(self, outcome: Outcome) -> None:
         self.failed += outcome.status != "done"
-        self._seconds[outcome.data, outcome.method].append(outcome.seconds)
+        self._seconds[outcome.data, outcome.label].append(outcome.seconds)
 
     @property
     def open(self) -> int:
-        """Cells that are not written yet."""
+        """Cells that are not done yet."""
         return self._open.total()
 
     def seconds_left(self) -> float | None:
-        """Open cells take as long as others of their data set and method, or else as the average; None: no idea."""
+        """Estimate by the mean time of the same data set and row, else of all; None before the first cell is done."""
         known = {group: sum(times) / len(times) for group, times in self._seconds.items()}
         if not known:
             return None
@@ -79,12 +79,12 @@ class Bar:
         self._task = bar.add_task("reading the data", total=None)
 
     def begin(self, cells: list[Cell], there: list[Outcome], workers: int) -> None:
-        """``cells`` are to be run by so many workers."""
+        """``cells`` are about to be run by so many workers; ``there`` were done before."""
         self._tally.begin(cells, there, workers)
         self._show()
 
     def cell(self, outcome: Outcome) -> None:
-        """A cell has been written; what went wrong stays to be read."""
+        """A cell is done; a failure stays on the screen."""
         self._tally.cell(outcome)
         if outcome.status != "done":
             self._bar.console.print(line(outcome), highlight=False, markup=False)
@@ -102,12 +102,12 @@ class Lines:
         self._console, self._tally = console, Tally()
 
     def begin(self, cells: list[Cell], there: list[Outcome], workers: int) -> None:
-        """``cells`` are to be run by so many workers."""
+        """``cells`` are about to be run by so many workers; ``there`` were done before."""
         self._tally.begin(cells, there, workers)
         self._print(f"{len(cells)} cells to run, {len(there)} there already, {workers} at a time")
 
     def cell(self, outcome: Outcome) -> None:
-        """A cell has been written."""
+        """A cell is done, or has failed."""
         self._tally.cell(outcome)
         tally = self._tally
         self._print(f"{tally.total - tally.open}/{tally.total}  {line(outcome)}  ({tally})")
@@ -117,7 +117,7 @@ class Lines:
 
 
 def line(outcome: Outcome) -> str:
-    """A cell in one line."""
-    name = f"{outcome.data} {outcome.method} seed {outcome.seed} fold {outcome.fold}"
+    """Describe an outcome in one line."""
+    name = f"{outcome.data} {outcome.label} seed {outcome.seed} fold {outcome.fold}"
     found = f"{outcome.status}: {outcome.error}" if outcome.result is None else f"{outcome.result.accuracy:.1%}"
     return f"{name}: {found} in {outcome.seconds:,.1f} s"

@@ -1,56 +1,55 @@
-"""The four rules by which papers turn curves into a number, side by side (spec section 8)."""
+"""The four rules by which papers turn learning curves into one accuracy (spec section 8)."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from gcaps.config import TrainingConfig
 from gcaps.evaluation.result import FoldResult, Summary
 
+PROTOCOLS = ("honest", "last", "gin", "best")
+HONEST = {
+    "last": "fixed schedule on all training folds, last epoch; the test fold decides nothing",
+    "validation": "epoch picked on an inner validation split of the training folds; the test fold decides nothing",
+    "inner": "kernel and C chosen by cross-validation inside the training folds; the test fold decides nothing",
+    "fixed": "fixed settings, fitted on all training folds; the test fold decides nothing",
+}
+"""The honest rule in words, by how a method selects its model."""
 
-def rule_of(config: Any) -> str:
-    """The rule of a configuration that :func:`summarise` is to name."""
-    if isinstance(config, TrainingConfig) and not config.trains:
-        return "inner"
-    rule: str = config.selection
-    return rule
+
+def selection_of(folds: Sequence[FoldResult]) -> str:
+    """How the model of each fold was selected, a key of :data:`HONEST`, judged by what the folds recorded."""
+    if all(fold.test_accuracy for fold in folds):
+        return "validation" if any(fold.validation_accuracy for fold in folds) else "last"
+    return "inner" if any("C" in fold.chosen for fold in folds) else "fixed"
 
 
-def summarise(folds: list[FoldResult], selection: str) -> dict[str, Summary]:
-    """``honest``, ``last``, ``gin`` and ``best`` of one run. Only ``honest`` may carry a claim.
+def summarise(folds: Sequence[FoldResult], selection: str | None = None) -> dict[str, Summary]:
+    """Accuracy under ``honest``, ``last``, ``gin`` and ``best``. Only ``honest`` may support a claim.
 
-    A support vector machine, on a kernel or on untrained capsules (selection ``inner``), and a forest (``fixed``) have
-    no epochs and therefore only ``honest``.
+    Methods without epochs (kernels, forests, SVMs on random capsules) have only ``honest``.
+
+    Args:
+        folds: of one method, data set and seed.
+        selection: a key of :data:`HONEST`; by default :func:`selection_of`.
     """
-    if selection in ("inner", "fixed"):
-        values = [fold.accuracy for fold in folds]
-        rule = (
-            "kernel and C chosen by cross-validation inside the training folds; the test fold decides nothing"
-            if selection == "inner"
-            else "fixed settings, fitted on all training folds; the test fold decides nothing"
-        )
-        return {"honest": Summary(float(np.mean(values)), float(np.std(values)), values, rule)}
-    by_rule = {
-        "honest": (
-            [fold.accuracy for fold in folds],
-            "fixed schedule on all training folds, last epoch; the test fold decides nothing"
-            if selection == "last"
-            else "epoch picked on an inner validation split of the training folds; the test fold decides nothing",
-        ),
-        "last": ([fold.test_accuracy[-1] for fold in folds], "last epoch of each fold"),
-        "gin": (_one_epoch_for_all(folds), "one epoch for all folds, the best by mean TEST accuracy (optimistic)"),
-        "best": ([max(fold.test_accuracy) for fold in folds], "each fold's best TEST epoch (very optimistic)"),
-    }
+    selection = selection or selection_of(folds)
+    values: dict[str, tuple[list[float], str]] = {"honest": ([fold.accuracy for fold in folds], HONEST[selection])}
+    if all(fold.test_accuracy for fold in folds):
+        values |= {
+            "last": ([fold.test_accuracy[-1] for fold in folds], "last epoch of each fold"),
+            "gin": (_one_epoch_for_all(folds), "one epoch for all folds, the best by mean TEST accuracy (optimistic)"),
+            "best": ([max(fold.test_accuracy) for fold in folds], "each fold's best TEST epoch (very optimistic)"),
+        }
     return {
-        name: Summary(float(np.mean(values)), float(np.std(values)), [float(v) for v in values], rule)
-        for name, (values, rule) in by_rule.items()
+        name: Summary(float(np.mean(found)), float(np.std(found)), [float(v) for v in found], rule)
+        for name, (found, rule) in values.items()
     }
 
 
-def _one_epoch_for_all(folds: list[FoldResult]) -> list[float]:
-    """Test accuracy of every fold at the epoch whose mean is best; only epochs that all folds reached count."""
+def _one_epoch_for_all(folds: Sequence[FoldResult]) -> list[float]:
+    """Test accuracy of every fold at the epoch with the best mean, among the epochs that all folds reached."""
     shortest = min(len(fold.test_accuracy) for fold in folds)
     curves = np.array([fold.test_accuracy[:shortest] for fold in folds])
     chosen: list[float] = curves[:, curves.mean(axis=0).argmax()].tolist()

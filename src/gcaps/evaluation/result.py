@@ -1,128 +1,137 @@
-"""What an evaluation leaves behind: every fold's predictions and curves, and how to make them again."""
+"""Results of cross-validation: predictions and curves of each fold, and what it takes to reproduce them."""
 
 from __future__ import annotations
 
-import json
 import platform
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcaps.errors import GcapsError
-from gcaps.files import write_json
 from gcaps.version import __version__
 
 if TYPE_CHECKING:
     from gcaps.data.graphset import GraphSet
 
-FORMAT = 1
 VERSIONED = ("torch", "numpy", "scipy", "scikit-learn")
 
 
 @dataclass(frozen=True)
 class FoldResult:
-    """One fold: what was predicted for its test graphs, and how accuracy went epoch by epoch."""
+    """One fold: the predictions for its test graphs, and the accuracy after each epoch."""
 
     fold: int
     """Counted from 0."""
     test: list[int]
     """Graphs of the test fold, counted from 0 in the set's order."""
-    labels: list[int]
-    """Their classes, 0..C−1."""
+    y: list[int]
+    """Their class numbers, 0..C−1."""
     predictions: list[int]
-    """What the honest rule's model says of them."""
+    """The class numbers predicted under the honest protocol."""
     scores: list[list[float]]
-    """[graph][class] the model's probabilities, rounded to six decimals."""
+    """[graph][class] predicted probabilities, rounded to six decimals."""
     epoch: int
-    """The epoch whose model that is, counted from 1."""
+    """The epoch that predicts, counted from 1; 1 for methods without epochs."""
     train_loss: list[float]
-    """By epoch."""
+    """After each epoch."""
     train_accuracy: list[float]
-    """By epoch, in training mode."""
+    """After each epoch, in training mode."""
     test_accuracy: list[float]
-    """By epoch. Recorded for the optimistic protocols and the curves; decides nothing in `honest`."""
+    """After each epoch. Recorded for the optimistic protocols and the curves; not used under `honest`."""
     validation_accuracy: list[float]
-    """By epoch; empty with a fixed schedule."""
+    """After each epoch; empty with a fixed schedule."""
     seconds: float
     chosen: dict[str, Any] = field(default_factory=dict)
-    """What was chosen on the training graphs of this fold, such as a kernel and its SVM's C."""
+    """What was chosen on the training graphs of this fold, such as a kernel and the SVM's C."""
+    resolved: dict[str, Any] = field(default_factory=dict)
+    """The settings with every ``auto`` replaced by its value."""
+    resolution: list[str] = field(default_factory=list)
+    """For each setting that was ``auto``, its value and the reason."""
 
     @property
     def accuracy(self) -> float:
-        """Share of the test graphs that the honest rule's model classifies rightly."""
-        return sum(a == b for a, b in zip(self.labels, self.predictions, strict=True)) / len(self.labels)
+        """Share of the test graphs that are classified correctly under the honest protocol."""
+        return sum(a == b for a, b in zip(self.y, self.predictions, strict=True)) / len(self.y)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One protocol's number: mean and standard deviation over the folds, as shares of one."""
+    """Accuracy under one protocol: mean and standard deviation over the folds, as shares of one."""
 
     mean: float
     std: float
     folds: list[float]
     rule: str
-    """How the number was chosen, in words."""
+    """How the epoch of each fold was chosen, in words."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """An evaluation, complete enough to be run again."""
+    """The cross-validation of one method on one data set with one seed."""
 
-    method: str
+    label: str
+    """The row's name in a comparison; by default the method's."""
+    method: str | None
+    """A name in ``gcaps.estimators.registry.METHODS``; None for an estimator of the caller's."""
     data: dict[str, Any]
-    """name, fingerprint, graphs, classes (as the source calls them)."""
+    """name, fingerprint, graphs, classes (as in the source)."""
     folds: list[FoldResult]
     protocols: dict[str, Summary]
     """honest, last, gin, best; only honest for a method without epochs."""
     config: dict[str, Any]
     seed: int
     splits: str
-    """Where the folds come from: stratified by seed, or a file."""
+    """Where the folds come from: stratified by a seed, or a file."""
     command: str
     versions: dict[str, str]
     created: str
     """UTC, ISO 8601."""
     protocol: str = "honest"
-    """The one behind :attr:`accuracy`."""
-    format: int = field(default=FORMAT)
+    """The protocol behind :attr:`accuracy`."""
 
     @property
     def accuracy(self) -> float:
-        """Mean accuracy over the folds, by the chosen protocol."""
+        """Mean accuracy over the folds under the chosen protocol."""
         return self.protocols[self.protocol].mean
 
     def save(self, path: str | Path) -> None:
-        """Write the result as JSON, atomically."""
-        write_json(path, asdict(self))
+        """Write the result as a record (see :mod:`gcaps.evaluation.record`): ``NAME.json`` and ``NAME.npz``."""
+        from gcaps.evaluation.comparison import Comparison
+
+        Comparison.of_results([self], Path(path).stem).save(path)
 
     @classmethod
     def read(cls, path: str | Path) -> Result:
-        """A saved result."""
-        try:
-            raw = json.loads(Path(path).read_text(encoding="utf-8"))
-            if raw["format"] != FORMAT:
-                raise GcapsError(f"{path}: has format {raw['format']}, this gcaps reads format {FORMAT}")
-            raw["folds"] = [FoldResult(**fold) for fold in raw["folds"]]
-            raw["protocols"] = {name: Summary(**summary) for name, summary in raw["protocols"].items()}
-            return cls(**raw)
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise GcapsError(f"{path}: is not a gcaps result ({type(error).__name__}: {error})") from error
+        """The only result of a record.
+
+        Raises:
+            GcapsError: the file is not a record, or holds several results.
+        """
+        from gcaps.errors import GcapsError
+        from gcaps.evaluation.comparison import Comparison
+
+        results = Comparison.read(path).results()
+        if len(results) != 1:
+            raise GcapsError(f"{path}: holds {len(results)} results; read it with gcaps.Comparison.read")
+        return results[0]
 
 
 def about(graphs: GraphSet) -> dict[str, Any]:
-    """What a result says of its data."""
+    """Name, fingerprint, size and classes of a data set."""
+    from gcaps.data.targets import Classes
+
+    assert graphs.y is not None
     return {
         "name": graphs.name,
         "fingerprint": graphs.fingerprint(),
         "graphs": len(graphs),
-        "classes": graphs.classes.tolist(),
+        "classes": Classes.of(graphs.y, graphs.name).names.tolist(),
     }
 
 
 def versions() -> dict[str, str]:
-    """Of gcaps, Python and the packages that numbers depend on."""
+    """Versions of gcaps, Python and the packages that numbers depend on."""
     return {"gcaps": __version__, "python": platform.python_version()} | {p: version(p) for p in VERSIONED}
 
 

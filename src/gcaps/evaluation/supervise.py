@@ -1,8 +1,8 @@
-"""Watching the process that computes: its time, its memory, its death; each becomes a cell's recorded outcome."""
+"""Child processes that compute cells, watched for time, memory and death; each of these becomes a recorded outcome."""
 
 from __future__ import annotations
 
-import atexit
+import base64
 import json
 import math
 import os
@@ -14,68 +14,168 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from gcaps.errors import GcapsError
-from gcaps.evaluation.budget import Budget
-from gcaps.evaluation.cells import Cell, Outcome, Status
+from gcaps.evaluation.outcome import Cell, Outcome, Status
+from gcaps.evaluation.plan import FILE, Limits, PlannedData
 from gcaps.evaluation.result import FoldResult, now, versions
 
-GLANCE = 0.05
-"""Seconds between two looks at a process."""
-SINGLE = ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB", "NUMEXPR", "NUMBA")
-"""Libraries that would each take every core; a network's own threads are part of its configuration."""
+POLL_INTERVAL = 0.05
+"""Seconds between two looks at a child."""
+SINGLE_THREADED = ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB", "NUMEXPR", "NUMBA")
+"""Libraries that would each use all cores; the threads of a network are part of its configuration."""
+
+Event = dict[str, Any]
 
 
-class OverrunError(Exception):
-    """A process that had to be stopped or has died: the outcome's status and one line."""
+class LimitError(Exception):
+    """A child that was stopped or died: the outcome's status and one line."""
 
     def __init__(self, status: Status, error: str) -> None:
         self.status, self.error = status, error
         super().__init__(error)
 
 
+class StoppedError(Exception):
+    """The whole run is being stopped."""
+
+
 @dataclass(frozen=True)
 class Task:
-    """Cells of one data set, method and seed that are run one after the other in one process."""
+    """Cells of one row, data set and seed that run one after the other in one process."""
 
-    run: str
-    """The folder of the comparison."""
-    data: dict[str, Any]
-    """The fields of its :class:`~gcaps.evaluation.plan.PlannedData`."""
+    data: PlannedData
     cells: tuple[Cell, ...]
+    estimator: Any = None
+    """Of the caller's, where the row has no method."""
+    pickled: str | None = None
+    """The same for the pipe to a child, in place of the object."""
 
-    def left(self) -> list[Cell]:
-        """Cells that have no file yet."""
-        return [cell for cell in self.cells if not (Path(self.run) / cell.path).exists()]
+    def for_child(self) -> Task:
+        """The task with its estimator pickled; classes of the main module are pickled by value."""
+        if self.estimator is None:
+            return self
+        import cloudpickle
+
+        pickled = base64.b64encode(cloudpickle.dumps(self.estimator)).decode("ascii")
+        return replace(self, estimator=None, pickled=pickled)
+
+    def request(self, cells: Sequence[Cell]) -> dict[str, Any]:
+        """What a worker needs to know about some of its cells."""
+        first = self.cells[0]
+        common = {"label": first.label, "method": first.method, "configs": list(first.configs), "seed": first.seed}
+        return common | {"folds": [cell.fold for cell in cells]}
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Where outcomes go."""
+
+    folder: Path | None
+    """The run's folder, in which each outcome is saved as soon as it is known; None keeps them in memory."""
+    on_outcome: Callable[[Outcome], None]
+    on_epoch: Callable[[Cell, tuple[Any, ...]], None] | None = None
+    """Called with the fields of each :class:`~gcaps.training.Epoch`."""
+
+
+class Recorder:
+    """Turns the events of a task into outcomes."""
+
+    def __init__(self, task: Task, listener: Listener) -> None:
+        self.task, self._listener = task, listener
+        self.outcomes: list[Outcome] = []
+        self.left = list(task.cells)
+        self.at: Cell | None = None
+        """The cell under way; None while the work that folds share is done."""
+        self.began = time.monotonic()
+        if listener.folder is not None:
+            for cell in task.cells:
+                if (listener.folder / cell.path).exists():
+                    self.outcomes.append(Outcome.read(listener.folder / cell.path))
+                    self.left.remove(cell)
+
+    def begin(self) -> None:
+        """A worker begins with the cells that are left."""
+        self.at, self.began = None, time.monotonic()
+
+    def take(self, event: Event, peak_mib: float | None = None) -> None:
+        """Take an event of :meth:`gcaps.evaluation.worker.Session.work` or of a child."""
+        kind = event.pop("event")
+        if kind == "fold":
+            self.at, self.began = self._cell(event["fold"]), time.monotonic()
+        elif kind in ("epoch", "epochs") and self._listener.on_epoch is not None:
+            for epoch in event["epochs"] if kind == "epochs" else [astuple(event["epoch"])]:
+                self._listener.on_epoch(self._cell(event["fold"]), tuple(epoch))
+        elif kind == "done":
+            cell, result = self._cell(event.pop("fold")), FoldResult(**event.pop("result"))
+            self._add(cell, "done", result=result, peak_mib=peak_mib, **event)
+        elif kind == "failed":
+            number = event.pop("fold")
+            self.fail(event["status"], event["error"], None if number is None else self._cell(number), peak_mib)
+
+    def fail(self, status: Status, error: str, cell: Cell | None, peak_mib: float | None) -> None:
+        """A cell has failed, or with None all that are left."""
+        seconds = time.monotonic() - self.began
+        for one in [*self.left] if cell is None else [cell]:
+            self._add(one, status, error=error, seconds=seconds, peak_mib=peak_mib)
+
+    def _cell(self, number: int) -> Cell:
+        return next(cell for cell in self.task.cells if cell.fold == number)
+
+    def _add(self, cell: Cell, status: Status, *, seconds: float, peak_mib: float | None, **known: Any) -> None:
+        known = {"config": None, "result": None, "error": None, "candidates": [], "embedding": None} | known
+        outcome = Outcome(
+            data=cell.data,
+            label=cell.label,
+            method=cell.method,
+            seed=cell.seed,
+            fold=cell.fold,
+            fingerprint=cell.fingerprint,
+            status=status,
+            seconds=seconds,
+            peak_mib=None if peak_mib is None else round(peak_mib, 1),
+            versions=versions(),
+            created=now(),
+            **known,
+        )
+        if self._listener.folder is not None:
+            outcome.save(self._listener.folder / cell.path)
+        self.left.remove(cell)
+        if self.at is cell:  # if the process dies now, the next cell fails
+            self.at = self.left[0] if self.left else None
+        self.outcomes.append(outcome)
+        self._listener.on_outcome(outcome)
 
 
 class Child:
-    """A process that computes cells for as long as it behaves; it ends with this one, however that ends."""
+    """A process that computes cells; it ends with this one, however that ends."""
 
     def __init__(self) -> None:
         ours, lifeline = os.pipe()
         self._lifeline = os.fdopen(lifeline, "wb")
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the process
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the process
         self.process = subprocess.Popen(
             [sys.executable, "-m", "gcaps.evaluation.child", str(ours)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._complaints,
+            stderr=self._stderr,
             pass_fds=(ours,),
-            env=os.environ | {f"{name}_NUM_THREADS": "1" for name in SINGLE},
-            start_new_session=True,  # an interrupt at the keyboard is for the one who started us all
+            env=os.environ
+            | {f"{name}_NUM_THREADS": "1" for name in SINGLE_THREADED}
+            | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},  # an estimator's module may be beside the script
+            start_new_session=True,  # an interrupt at the keyboard is for the parent
         )
         os.close(ours)
         self.fresh = True
         self.peak = 0.0
-        """MiB seen since the last event."""
+        """MiB seen since the last fold began."""
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -86,11 +186,12 @@ class Child:
             self._lines.put(line)
         self._lines.put(None)
 
-    def ask(self, request: dict[str, Any], budget: Budget, orphaned: Callable[[], bool]) -> Iterator[dict[str, Any]]:
-        """The events that follow a request. Each stage after loading has the whole time of the budget.
+    def ask(self, request: dict[str, Any], limits: Limits, stopping: threading.Event) -> Iterator[Event]:
+        """The events that follow a request. Each stage after loading has the whole time of the limit.
 
         Raises:
-            OverrunError: the process took too much, or died; it is gone then.
+            LimitError: the process took too much, or died; it is gone then.
+            StoppedError: ``stopping`` was set.
         """
         assert self.process.stdin is not None
         try:
@@ -100,17 +201,16 @@ class Child:
             raise self._death() from None
         watched, began, self.peak = psutil.Process(self.process.pid), math.inf, 0.0
         while True:
+            if stopping.is_set():
+                raise StoppedError
             try:
-                line = self._lines.get(timeout=GLANCE)
+                line = self._lines.get(timeout=POLL_INTERVAL)
             except queue.Empty:
-                if orphaned():
-                    self.stop()
-                    os._exit(1)
-                self._glance(watched, budget, time.monotonic() - began)
+                self._check(watched, limits, time.monotonic() - began)
                 continue
             if line is None:
                 raise self._death()
-            self._glance(watched, budget, 0.0)  # a cell may be over before anyone has looked
+            self._check(watched, limits, 0.0)  # a cell may be done between two looks
             event = json.loads(line)
             if event["event"] == "end":
                 self.fresh = False
@@ -119,127 +219,105 @@ class Child:
                 began, self.peak = time.monotonic(), 0.0
             yield event
 
-    def _glance(self, watched: psutil.Process, budget: Budget, seconds: float) -> None:
+    def _check(self, watched: psutil.Process, limits: Limits, seconds: float) -> None:
         try:
             mib = watched.memory_info().rss / 2**20
         except psutil.Error:
-            return  # it has just ended; the next line tells
+            return  # it has just ended, which the next line tells
         self.peak = max(self.peak, mib)
-        if budget.mib is not None and mib > budget.mib:
+        if limits.mib is not None and mib > limits.mib:
             self.stop()
-            raise OverrunError("memory", f"took more memory than its limit of {budget.mib:,.0f} MiB")
-        if budget.seconds is not None and seconds > budget.seconds:
+            raise LimitError("memory", f"took more memory than its limit of {limits.mib:,.0f} MiB")
+        if limits.seconds is not None and seconds > limits.seconds:
             self.stop()
-            raise OverrunError("time", f"took longer than its limit of {budget.seconds:,.6g} s")
+            raise LimitError("time", f"took longer than its limit of {limits.seconds:,.6g} s")
 
-    def _death(self) -> OverrunError:
+    def _death(self) -> LimitError:
         code = self.process.wait()
-        self._complaints.seek(0)
-        last = self._complaints.read().decode(errors="replace").strip().rpartition("\n")[2]
+        self._stderr.seek(0)
+        last = self._stderr.read().decode(errors="replace").strip().rpartition("\n")[2]
         self.stop()
         if code == -signal.SIGKILL:
-            return OverrunError("memory", "its process was killed; most likely the machine ran out of memory")
+            return LimitError("memory", "its process was killed; most likely the machine ran out of memory")
         if code < 0:
-            return OverrunError("failed", f"its process died of {signal.Signals(-code).name}")
-        return OverrunError("failed", f"its process ended with exit code {code}: {last}")
+            return LimitError("failed", f"its process died of {signal.Signals(-code).name}")
+        return LimitError("failed", f"its process ended with exit code {code}: {last}")
 
     def stop(self) -> None:
         """End the process now."""
         self.process.kill()
         self.process.wait()
         self._listener.join()
-        for pipe in (self.process.stdin, self.process.stdout, self._complaints, self._lifeline):
+        for pipe in (self.process.stdin, self.process.stdout, self._stderr, self._lifeline):
             if pipe is not None:
                 with suppress(BrokenPipeError):  # of a request that it has not read
                     pipe.close()
 
 
-_idle: list[Child] = []
-"""Processes that wait for work; a worker with several threads uses several."""
+class Children:
+    """Idle children, kept for the next task; several threads may use them."""
+
+    def __init__(self) -> None:
+        self._idle: list[Child] = []
+
+    def take(self) -> Child:
+        """An idle child that is alive, or a new one."""
+        while self._idle:
+            try:
+                child = self._idle.pop()
+            except IndexError:  # another thread was faster
+                break
+            if child.process.poll() is None:
+                return child
+            child.stop()
+        return Child()
+
+    def give(self, child: Child) -> None:
+        """Keep a child for the next task."""
+        self._idle.append(child)
+
+    def close(self) -> None:
+        """Stop all idle children."""
+        while self._idle:
+            self._idle.pop().stop()
 
 
-@atexit.register
-def _stop_idle() -> None:
-    while _idle:
-        _idle.pop().stop()
+def supervise(
+    task: Task, limits: Limits, listener: Listener, children: Children, stopping: threading.Event
+) -> list[Outcome]:
+    """Compute the cells of a task that have no file yet; each outcome is saved and passed on as soon as it is known.
 
-
-def _take() -> Child:
-    while _idle:
-        child = _idle.pop()
-        if child.process.poll() is None:
-            return child
-        child.stop()
-    return Child()
-
-
-def supervise(task: Task, budget: Budget, parent: int | None) -> int:
-    """Run the cells of a task that have no file yet, and write each one's as soon as it is known; how many these were.
-
-    Args:
-        task: the cells.
-        budget: what each may cost.
-        parent: the process that started this one; when it is gone, so is this. None where another engine sees to that.
+    Returns:
+        The outcomes of all cells of the task, those found in the folder first.
     """
-    if not Path(task.run, "run.json").exists():
-        raise GcapsError(f"{task.run}: is not to be seen from {platform.node()}; all workers must share its folder")
-
-    def orphaned() -> bool:
-        return parent is not None and parent not in (os.getpid(), os.getppid())
-
-    left = task.left()
-    count = len(left)
-    while left:
-        _attempt(task, left, budget, orphaned)
-        left = task.left()
-    return count
+    if listener.folder is not None and not (listener.folder / FILE).exists():
+        place = f"{listener.folder}: cannot be seen from {platform.node()}"
+        raise GcapsError(f"{place}; all workers must share the folder of the run")
+    recorder = Recorder(task, listener)
+    while recorder.left:
+        _attempt(recorder, limits, children, stopping, epochs=listener.on_epoch is not None)
+    return recorder.outcomes
 
 
-def _attempt(task: Task, left: list[Cell], budget: Budget, orphaned: Callable[[], bool]) -> None:
-    """Run cells in one process, for as long as it lives; an outcome is written for one of them at least."""
-    child, at, began = _take(), None, time.monotonic()
+def _attempt(
+    recorder: Recorder, limits: Limits, children: Children, stopping: threading.Event, *, epochs: bool
+) -> None:
+    """Compute cells in one child for as long as it lives."""
+    child = children.take()
     fresh = child.fresh
-    by_fold = {cell.fold: cell for cell in left}
-    one = left[0]
-    request = {"data": task.data, "method": one.method, "configs": one.configs, "seed": one.seed}
+    recorder.begin()
+    task = recorder.task
+    request = {"data": asdict(task.data), "estimator": task.pickled, "epochs": epochs, **task.request(recorder.left)}
     try:
-        for event in child.ask(request | {"folds": list(by_fold)}, budget, orphaned):
-            kind = event.pop("event")
-            if kind == "fold":
-                at, began = by_fold[event["fold"]], time.monotonic()
-            elif kind == "done":
-                fold, worked = by_fold[event.pop("fold")], FoldResult(**event.pop("result"))
-                _write(task, fold, "done", result=worked, peak_mib=child.peak or None, **event)
-            elif kind == "failed":
-                number = event.pop("fold")
-                for cell in left if number is None else [by_fold[number]]:
-                    _write(task, cell, peak_mib=child.peak or None, seconds=time.monotonic() - began, **event)
-    except OverrunError as overrun:
-        if overrun.status == "memory" and not fresh:
-            return  # what earlier work has left behind may be to blame: once more in a new process
-        stage = "" if at is not None else "what its folds share: "
-        seconds, error = time.monotonic() - began, stage + overrun.error
-        for cell in left if at is None else [at]:
-            _write(task, cell, overrun.status, error=error, seconds=seconds, peak_mib=child.peak or None)
+        for event in child.ask(request, limits, stopping):
+            recorder.take(event, child.peak or None)
+    except LimitError as error:
+        if error.status == "memory" and not fresh:
+            return  # memory left over from earlier tasks may be to blame: try again in a new process
+        stage = "" if recorder.at is not None else "what its folds share: "
+        recorder.fail(error.status, stage + error.error, recorder.at, child.peak or None)
     except BaseException:
         child.stop()
         raise
     else:
-        _idle.append(child)
-
-
-def _write(task: Task, cell: Cell, status: Status, seconds: float, peak_mib: float | None, **known: Any) -> None:
-    known = {"config": None, "result": None, "error": None, "candidates": [], "embedding": None} | known
-    Outcome(
-        data=cell.data,
-        method=cell.method,
-        seed=cell.seed,
-        fold=cell.fold,
-        fingerprint=cell.fingerprint,
-        status=status,
-        seconds=seconds,
-        peak_mib=None if peak_mib is None else round(peak_mib, 1),
-        versions=versions(),
-        created=now(),
-        **known,
-    ).save(Path(task.run) / cell.path)
+        children.give(child)

@@ -1,34 +1,32 @@
-"""Verifying what was recorded: a fold is run again, and must predict what the file says."""
+"""Verification of recorded results: run a fold again and compare its predictions with the recorded ones."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError, GcapsError
-from gcaps.evaluation.cells import Outcome
 from gcaps.evaluation.comparison import Comparison
-from gcaps.evaluation.folds import Fold, folds_of
-from gcaps.evaluation.methods import METHODS
-from gcaps.evaluation.plan import FILE
-from gcaps.evaluation.result import FoldResult, Result
-from gcaps.evaluation.work import Worker
+from gcaps.evaluation.outcome import Outcome
+from gcaps.evaluation.plan import FILE, Plan, PlannedData
+from gcaps.evaluation.record import SCORE_UNIT, is_record
+from gcaps.evaluation.result import FoldResult
+from gcaps.evaluation.worker import Worker
 
-TOLERANCE = 1e-4
-"""Scores may differ by so much; predictions not at all."""
-DRAWN = re.compile(r"(?:the first \d+ of )?(\d+) stratified folds, seed (\d+)")
+TOLERANCE = 1e-4 + SCORE_UNIT / 2
+"""Scores may differ by this much, which includes their rounding in a record; predictions must be equal."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What running a recorded fold again has shown."""
+    """The result of running a recorded fold again."""
 
     name: str
     verdict: Literal["same", "different", "not comparable"]
@@ -38,101 +36,76 @@ class Verdict:
         return f"{self.verdict}: {self.name} ({self.detail})"
 
 
-def verify(path: str | Path, fold: int | None = None) -> Iterator[Verdict]:
-    """Verdicts on a result's file, on a comparison's folder, or on all results in a folder.
+def verify(path: str | Path, fold: int | None = None, only: Collection[str] = ()) -> Iterator[Verdict]:
+    """Verify a run's folder, a record, or all records below a folder: one verdict for each row and data set.
 
     Args:
         path: where they are.
-        fold: which fold to run again; by default the one that took the shortest time.
+        fold: the fold to run again; by default the one that took the shortest time.
+        only: names of data sets and labels of rows to verify; by default all.
     """
     place = Path(path)
-    if (place / FILE).exists():
-        yield from _of_run(place, fold)
-    elif place.is_dir():
-        files = sorted(place.rglob("*.json"))
+    if not place.exists():
+        raise GcapsError(f"{place}: does not exist")
+    files = [place]
+    if place.is_dir() and not (place / FILE).exists():
+        files = [file for file in sorted(place.rglob("*.json")) if is_record(file)]
         if not files:
             raise GcapsError(f"{place}: holds no recorded results")
-        for file in files:
-            yield _of_result(file, fold)
-    elif place.exists():
-        yield _of_result(place, fold)
-    else:
-        raise GcapsError(f"{place}: does not exist")
+    for file in files:
+        yield from _verdicts(Comparison.read(file), str(file), fold, only)
 
 
-def _of_result(file: Path, fold: int | None) -> Verdict:
-    result = Result.read(file)
-    recorded = _pick(result.folds, fold, str(file))
-    try:
-        graphs = load(result.data["name"])
-    except GcapsError as error:
-        return Verdict(str(file), "not comparable", f"the data are not at hand: {error}")
-    if graphs.fingerprint() != result.data["fingerprint"]:
-        return Verdict(str(file), "not comparable", f"{graphs.name} is another set here: its fingerprint differs")
-    try:
-        part = _fold(graphs, result.splits, recorded)
-        again = (
-            Worker(graphs, result.method, [_settings(result, recorded)], result.seed).run(part, recorded.fold).result
-        )
-    except GcapsError as error:
-        return Verdict(str(file), "not comparable", str(error))
-    return _compared(str(file), recorded, again)
-
-
-def _of_run(run: Path, fold: int | None) -> Iterator[Verdict]:
-    """One verdict for each data set and method of a comparison."""
-    comparison = Comparison.read(run)
+def _verdicts(comparison: Comparison, place: str, fold: int | None, only: Collection[str]) -> Iterator[Verdict]:
+    data, labels = {planned.name for planned in comparison.plan.data}, set(comparison.plan.labels)
+    if unknown := set(only) - data - labels:
+        known = ", ".join(sorted(data | labels))
+        raise ConfigError(f"{place}: has no data set or row {min(unknown)!r}; it has {known}")
+    data, labels = data & set(only) or data, labels & set(only) or labels
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in comparison.outcomes:
-        if outcome.result is not None:
-            groups.setdefault((outcome.data, outcome.method), []).append(outcome)
-    for (data, method), outcomes in groups.items():
-        name = f"{run}: {data} {method}"
-        by_result = [o.result for o in outcomes if o.result is not None]
-        recorded = _pick(by_result, fold, name)
-        outcome = next(o for o in outcomes if o.result is recorded)
-        planned = comparison.plan.of(data)
+        if outcome.result is not None and outcome.data in data and outcome.label in labels:
+            groups.setdefault((outcome.data, outcome.label), []).append(outcome)
+    graphs: dict[str, GraphSet] = {}
+    for (name, label), outcomes in groups.items():
+        what = f"{place}: {name} {label}"
+        recorded = _pick(outcomes, fold, what)
         try:
-            graphs = planned.load()
-            part = planned.fold(graphs, outcome.seed, outcome.fold)
+            planned = comparison.plan.of(name)
+            if name not in graphs:  # one set at a time is kept
+                graphs = {name: planned.load()}
+            yield _verdict(comparison.plan, planned, graphs[name], recorded, what)
         except GcapsError as error:
-            yield Verdict(name, "not comparable", str(error))
-            continue
-        again = Worker(graphs, method, comparison.plan.methods[method], outcome.seed).run(part, outcome.fold)
-        if again.config != outcome.config:
-            yield Verdict(name, "different", "another configuration was chosen")
-            continue
-        yield _compared(name, recorded, again.result)
+            yield Verdict(what, "not comparable", str(error))
 
 
-def _settings(result: Result, fold: FoldResult) -> dict[str, Any]:
-    """The configuration of a fold: the result's, and what a grid has left to the fold to choose."""
-    kind = METHODS[result.method].config
-    chosen = {name: value for name, value in fold.chosen.items() if name in kind.model_fields}
-    return kind.earlier | chosen | result.config
-
-
-def _pick(folds: list[FoldResult], number: int | None, name: str) -> FoldResult:
+def _pick(outcomes: list[Outcome], number: int | None, name: str) -> Outcome:
     if number is None:
-        return min(folds, key=lambda fold: fold.seconds)
-    found = next((fold for fold in folds if fold.fold == number), None)
+        return min(outcomes, key=lambda outcome: outcome.seconds)
+    found = next((outcome for outcome in outcomes if outcome.fold == number), None)
     if found is None:
-        raise ConfigError(f"{name}: has no fold {number}; there are {', '.join(str(f.fold) for f in folds)}")
+        raise ConfigError(f"{name}: has no fold {number}; there are {', '.join(str(o.fold) for o in outcomes)}")
     return found
 
 
-def _fold(graphs: GraphSet, splits: str, recorded: FoldResult) -> Fold:
-    """The fold that was recorded, made again the way it was made."""
-    drawn = DRAWN.fullmatch(splits)
-    if drawn is not None:
-        parts = folds_of(graphs, int(drawn[1]), None, int(drawn[2]))[0]
-    elif Path(splits).exists():
-        parts = folds_of(graphs, 0, splits, 0)[0]
-    else:
-        raise GcapsError(f"its folds are not at hand ({splits})")
-    if recorded.fold >= len(parts) or parts[recorded.fold].test.tolist() != recorded.test:
-        raise GcapsError(f"its folds are others here ({splits})")
-    return parts[recorded.fold]
+def _verdict(plan: Plan, planned: PlannedData, graphs: GraphSet, recorded: Outcome, name: str) -> Verdict:
+    """Run the cell of a recorded outcome again, in this process."""
+    if recorded.method is None:
+        raise GcapsError("an estimator of the caller's is not part of the record")
+    assert recorded.result is not None
+    assert recorded.config is not None
+    fold = planned.fold(graphs, recorded.seed, recorded.fold)
+    if fold.test.tolist() != recorded.result.test:
+        raise GcapsError(f"its folds are others here ({planned.origin(recorded.seed)})")
+    configs = [recorded.config]
+    if recorded.candidates:  # the choice is repeated, too
+        configs = next(e.configs for e in plan.entries if (e.data, e.label) == (recorded.data, recorded.label))
+    with threadpool_limits(1, user_api="blas"):
+        worker = Worker(PreparedSet(graphs), recorded.method, configs, recorded.seed)
+        again = worker.run(fold, recorded.fold)
+    if again.config != recorded.config:
+        return Verdict(name, "different", "another configuration was chosen")
+    return _compared(name, recorded.result, again.result)
 
 
 def _compared(name: str, recorded: FoldResult, again: FoldResult) -> Verdict:

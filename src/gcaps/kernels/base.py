@@ -19,8 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names as Hashes
-from gcaps.data.names import mix, rows
+from gcaps.data.hashing import Hashes, mix, rows
 from gcaps.errors import ConfigError, DataError
 from gcaps.kernels.gram import gram, squares, take_columns
 
@@ -237,7 +236,7 @@ def node_hashes(graphs: GraphSet, use_labels: bool) -> Hashes:
 
 @njit(cache=True, nogil=True)
 def mix64(x: np.uint64) -> np.uint64:
-    """Finaliser of SplitMix64 for one number, as :func:`gcaps.data.names.mix` for arrays."""
+    """Finaliser of SplitMix64 for one number, as :func:`gcaps.data.hashing.mix` for arrays."""
     x += np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names as Hashes
-from gcaps.data.names import neighbors_of_set
+from gcaps.data.hashing import Hashes, neighbors_of_set
 from gcaps.errors import ConfigError
 from gcaps.kernels.base import FeatureKernel, GraphKernel, State, check_seed, inverse_root
 from gcaps.kernels.gram import gram, squares, take_columns

@@ -11,8 +11,7 @@ from numba import njit
 
 from gcaps.data.arrays import Array, Ints, pointer
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names as Hashes
-from gcaps.data.names import join, mix, sums
+from gcaps.data.hashing import Hashes, join, mix, sums
 from gcaps.errors import ConfigError
 from gcaps.kernels.base import FeatureKernel, SubstructureCounts, check_seed, map_threads, mix64, split_work
 
@@ -143,7 +142,7 @@ def induced_counts(graphs: GraphSet, size: int, motifs: Ints) -> Ints:
             0b111111: cliques,
         }
     chosen, copies = graphlets(size)
-    position = {int(name): at for at, name in enumerate(isomorphism_hashes(np.array(chosen), size))}
+    position = {int(value): at for at, value in enumerate(isomorphism_hashes(np.array(chosen), size))}
     found = np.zeros((len(graphs), len(chosen)), dtype=np.int64)
     for code, count in by_code.items():
         found[:, position[int(isomorphism_hashes(np.array([code]), size)[0])]] = count
@@ -213,7 +212,7 @@ def graphlets(k: int) -> tuple[tuple[int, ...], Ints]:
     for code in codes[np.argsort(size, kind="stable")]:
         kinds.setdefault(int(hashes[code]), int(code))
     chosen = list(kinds.values())
-    number = {name: at for at, name in enumerate(kinds)}
+    number = {value: at for at, value in enumerate(kinds)}
     copies = np.zeros((len(chosen), len(chosen)), dtype=np.int64)
     for j, code in enumerate(chosen):
         bits = [b for b in range(comb(k, 2)) if code >> b & 1]

@@ -10,7 +10,7 @@ from numba import njit
 
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names as Hashes
+from gcaps.data.hashing import Hashes
 from gcaps.errors import ConfigError
 from gcaps.kernels.base import GraphKernel, State, check_seed, map_threads, mix64, node_hashes, split_work
 

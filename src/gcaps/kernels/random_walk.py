@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import neighbors_of_set
+from gcaps.data.hashing import neighbors_of_set
 from gcaps.errors import ConfigError, DataError
 from gcaps.kernels.base import GraphKernel, State, inverse_root, map_threads, split_work
 
@@ -22,6 +21,8 @@ _NODES = 1024
 """Nodes of the graphs (columns) that one graph is compared with at once."""
 _ROWS = 20_000
 """Nodes and arcs of the graphs (rows) of one task."""
+_ARRAYS = ("ptr", "rowptr", "col", "node_labels", "edge_labels", "edge_weight")
+"""Arrays of a GraphSet that the kernel uses."""
 
 
 class RandomWalk(GraphKernel):
@@ -75,7 +76,7 @@ class RandomWalk(GraphKernel):
         arrays, values = super().state()
         if self._train_ is None:
             return {**arrays, "walks": self._walks_}, values
-        graphs = {f"graphs.{key}": array for key, array in self._train_.arrays().items() if key != "ids"}
+        graphs = {f"graphs.{key}": array for key, array in self._train_.arrays().items() if key in _ARRAYS}
         return {**arrays, **graphs}, {**values, "name": self._train_.name}
 
     def restore(self, arrays: Mapping[str, Array], values: Mapping[str, Any]) -> Self:
@@ -96,8 +97,7 @@ class RandomWalk(GraphKernel):
         root = self._root(graphs)
         self._train_ = None
         if self.edge_labels or (self.labels and graphs.node_labels is not None):
-            unused: dict[str, Any] = dict.fromkeys(("y", "x", "edge_attr", "loops"))
-            self._train_ = replace(graphs, given_ids=None, notes={}, **unused)
+            self._train_ = GraphSet(name=graphs.name, **{key: getattr(graphs, key) for key in _ARRAYS})
             self._scale_ = inverse_root(self._diagonal(graphs))
         else:
             self._walks_ = walk_sums(graphs, root, self.tol)

@@ -12,8 +12,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from gcaps.data.arrays import Array, Floats, Ints, pointer
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names as Hashes
-from gcaps.data.names import join, mix, rows
+from gcaps.data.hashing import Hashes, join, mix, rows
 from gcaps.errors import ConfigError
 from gcaps.kernels.base import FeatureKernel, State, SubstructureCounts, map_threads, split_work
 

@@ -9,8 +9,7 @@ from numba import njit
 
 from gcaps.data.arrays import Array, Floats, Ints, Ints32, pointer
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names as Hashes
-from gcaps.data.names import mix, neighbors_of_set, rows
+from gcaps.data.hashing import Hashes, mix, neighbors_of_set, rows
 
 
 class Unions(NamedTuple):

@@ -6,8 +6,7 @@ import numpy as np
 
 from gcaps.data.arrays import Ints
 from gcaps.data.graphset import GraphSet
-from gcaps.data.names import Names as Hashes
-from gcaps.data.names import join, mix, neighbors_of_set, rows, sums
+from gcaps.data.hashing import Hashes, join, mix, neighbors_of_set, rows, sums
 from gcaps.errors import ConfigError, DataError
 from gcaps.kernels.base import FeatureKernel, SubstructureCounts, node_hashes
 

@@ -1,6 +1,6 @@
-"""Evaluations made readable: a table for the terminal, self-contained pages for everybody else.
+"""Reports on comparisons: a self-contained HTML page, tables for papers, and a summary for the terminal.
 
-Drawing needs matplotlib, which is slow to import; each name loads what it needs on first use.
+An evaluation of one method is a comparison with one entry and gets the same report.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from gcaps.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from gcaps.report.comparison_page import write_comparison as write_comparison
-    from gcaps.report.page import write_page as write_page
-    from gcaps.report.tables import print_result as print_result
+    from gcaps.report.page import report_text as report_text
+    from gcaps.report.page import write_report as write_report
+    from gcaps.report.text import print_comparison as print_comparison
 
 _HOMES = {
-    "print_result": "tables",
-    "write_comparison": "comparison_page",
-    "write_page": "page",
+    "print_comparison": "text",
+    "report_text": "page",
+    "write_report": "page",
 }
 
 __all__ = [*_HOMES]

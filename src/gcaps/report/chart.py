@@ -1,13 +1,14 @@
-"""Small line drawings as SVG text, in the page's colours: a page of many data sets holds hundreds of them.
+"""Axes, shapes and text of small charts, written as SVG.
 
-Shapes take their colour from a class (``blue``, ``orange``, …) of the page's style sheet, so one drawing serves light
-and dark pages and paper. A curve is one path and a cloud of dots is one path, which keeps pages small.
+Shapes take their color from a class (``blue``, ``orange``, …) of the page's style sheet, so one drawing works in light
+and dark mode and in print. A curve is one path and so is a scatter of dots, which keeps pages with hundreds of charts
+small.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
@@ -18,7 +19,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Scale:
-    """From values in [low, high] to pixels in [start, end]; the logarithm of values where ``log``."""
+    """Linear or logarithmic map from values in [low, high] to pixels in [start, end]."""
 
     low: float
     high: float
@@ -27,20 +28,14 @@ class Scale:
     log: bool = False
 
     def __call__(self, value: float) -> float:
-        """The pixel of a value."""
-        low, high, value = (
-            (math.log10(v) for v in (self.low, self.high, value))
-            if self.log
-            else (
-                self.low,
-                self.high,
-                value,
-            )
-        )
+        """Return the pixel of a value."""
+        low, high = self.low, self.high
+        if self.log:
+            low, high, value = math.log10(low), math.log10(high), math.log10(value)
         return self.start + (value - low) / (high - low) * (self.end - self.start)
 
     def ticks(self, count: int = 5) -> list[float]:
-        """About so many round values within the scale: 1, 2 or 5 times a power of ten."""
+        """Return about ``count`` values within the scale that are 1, 2 or 5 times a power of ten."""
         if self.log:
             powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             for factors in ((1, 2, 5), (1, 3), (1,)):
@@ -58,43 +53,43 @@ class Scale:
 
 
 def padded(values: Iterable[float], share: float = 0.06, least: float = 0.02) -> tuple[float, float]:
-    """Bounds of an axis around values: a margin of ``share`` of their range on both sides, ``least`` at least."""
-    known = list(values)
-    low, high = min(known), max(known)
+    """Return axis limits around values, with a margin of ``share`` of their range but at least ``least``."""
+    values = list(values)
+    low, high = min(values), max(values)
     margin = max(share * (high - low), least)
     return low - margin, high + margin
 
 
 @dataclass
 class Drawing:
-    """An SVG element of a size in CSS pixels, to which shapes are added in painting order."""
+    """SVG element of a given size in CSS pixels; shapes are painted in the order they are added."""
 
     width: float
     height: float
     label: str
-    """What a reader who cannot see the picture is told."""
+    """Text alternative for screen readers."""
     parts: list[str] = field(default_factory=list)
 
     def path(self, points: Sequence[Point], kind: str, *, close: bool = False) -> None:
-        """A line through points."""
+        """Add a line through points."""
         if points:
             steps = "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
             self.parts.append(f'<path class="{kind}" d="M{steps}{"Z" if close else ""}"/>')
 
     def dots(self, points: Iterable[Point], kind: str, size: float) -> None:
-        """Round dots, all of them one path of lines without length."""
+        """Add round dots as one path of zero-length lines."""
         steps = "".join(f"M{_n(x)} {_n(y)}h0" for x, y in points)
         if steps:
             self.parts.append(f'<path class="dots {kind}" stroke-width="{_n(size)}" d="{steps}"/>')
 
     def segments(self, pairs: Iterable[tuple[Point, Point]], kind: str) -> None:
-        """Straight lines, all of them one path."""
+        """Add straight lines as one path."""
         steps = "".join(f"M{_n(a)} {_n(b)}L{_n(c)} {_n(d)}" for (a, b), (c, d) in pairs)
         if steps:
             self.parts.append(f'<path class="{kind}" d="{steps}"/>')
 
     def mark(self, x: float, y: float, shape: str, kind: str, size: float = 5) -> None:
-        """A filled mark: circle, square, diamond, triangle or cross."""
+        """Add a marker: circle, square, diamond, triangle or cross."""
         s = size
         outline = {
             "square": [(-s, -s), (s, -s), (s, s), (-s, s)],
@@ -109,44 +104,54 @@ class Drawing:
             self.path([(x + dx, y + dy) for dx, dy in outline], f"fill {kind}", close=True)
 
     def text(self, x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> None:
-        """Words whose baseline begins (or ends, or is centred: ``anchor``) at a point."""
+        """Add text; ``anchor`` is the end of its baseline (start, middle, end) at the point."""
         anchors = "" if anchor == "start" else f' text-anchor="{anchor}"'
         kinds = f' class="{kind}"' if kind else ""
         self.parts.append(f'<text x="{_n(x)}" y="{_n(y)}"{anchors}{kinds}>{escape(words)}</text>')
 
-    def axes(self, x: Scale, y: Scale, names: tuple[str, str], *, percent: bool = True, count: int = 5) -> None:
-        """Grid, ticks and names of both axes; ``percent``: the upright one shows shares of one as percent."""
-        xs, ys = x.ticks(count), y.ticks(count)
+    def axes(
+        self, x: Scale, y: Scale, titles: tuple[str, str], y_text: Callable[[float], str] | None = None, count: int = 5
+    ) -> None:
+        """Add grid, ticks and titles of both axes; without ``y_text``, y values are shares of one in percent."""
+        xs, ys = x.ticks(count), y.ticks(5)
         self.segments([((x(v), y.start), (x(v), y.end)) for v in xs], "grid")
         self.segments([((x.start, y(v)), (x.end, y(v))) for v in ys], "grid")
         for v in xs:
             self.text(x(v), y.start + 15, number(v), "middle")
         for v in ys:
-            self.text(x.start - 6, y(v) + 4, f"{100 * v:.0f}" if percent else number(v), "end")
-        self.text((x.start + x.end) / 2, y.start + 31, names[0], "middle")
-        self.text(x.start - 30, y.end - 9, names[1])
+            self.text(x.start - 6, y(v) + 4, f"{100 * v:.0f}" if y_text is None else y_text(v), "end")
+        self.text((x.start + x.end) / 2, y.start + 31, titles[0], "middle")
+        self.text(x.start - 30, y.end - 9, titles[1])
+
+    def row_axis(self, x: Scale, bottom: float, title: str, text: Callable[[float], str]) -> None:
+        """Add the horizontal axis of a chart whose rows are methods."""
+        ticks = x.ticks(7)
+        self.segments([((x(v), 4), (x(v), bottom)) for v in ticks], "grid")
+        for v in ticks:
+            self.text(x(v), bottom + 15, text(v), "middle")
+        self.text((x.start + x.end) / 2, bottom + 33, title, "middle")
 
     def svg(self) -> Markup:
-        """The element."""
+        """Return the element."""
         box = f"0 0 {_n(self.width)} {_n(self.height)}"
         head = f'<svg class="chart" viewBox="{box}" role="img" aria-label="{escape(self.label)}"'
         return Markup(f'{head} style="max-width:{_n(1.2 * self.width)}px">{"".join(self.parts)}</svg>')
 
 
-def plain(text: object, limit: int = 18) -> str:
-    """A name fit for a drawing: what cannot be printed replaced, what is too long cut with an ellipsis."""
+def clipped(text: object, limit: int = 18) -> str:
+    """Replace characters that cannot be printed and cut text longer than ``limit`` with an ellipsis."""
     clean = "".join(char if char.isprintable() else "�" for char in str(text))
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 
 def number(value: float) -> str:
-    """A tick's value as short as it can be read."""
+    """Format the value of a tick."""
     if value >= 10000:
         return f"{value / 1000:g}k"
     return f"{value:.6g}"
 
 
 def _n(value: float) -> str:
-    """A coordinate to a tenth of a pixel."""
+    """Format a coordinate to a tenth of a pixel."""
     text = f"{value:.1f}"
     return text[:-2] if text.endswith(".0") else text

@@ -1,248 +1,355 @@
-"""The pictures of a report: how it learned, how the folds fared, how much the rule matters, where it errs.
-
-Each function gives one SVG element; a picture that the result has nothing to show in is None.
-"""
+"""Charts of a report: selection rules, ranks, cost, learning curves, folds, calibration and embeddings."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
-from numpy.typing import NDArray
+from markupsafe import Markup
 
+from gcaps.evaluation.metrics import Calibration
 from gcaps.evaluation.published import Published
-from gcaps.evaluation.result import Result
-from gcaps.report import aggregate
-from gcaps.report.chart import plain
-from gcaps.report.svg import BLUE, GREEN, INK, LINE, MUTED, ON_BLUE, ORANGE, PURPLE, SURFACE, render
+from gcaps.evaluation.statistics import Ranks
+from gcaps.report.chart import Drawing, Scale, clipped, number, padded
+from gcaps.report.study import FAMILIES, Entry, Majority, MethodName, Study
 
-WIDTH = 480.0
-_LIMIT = 12
-"""Classes up to which a confusion matrix carries its numbers."""
-_ROUND = [1, 2, 5, 10]
-"""Steps between ticks that one can read off without counting."""
+RULES = (("last", "green", "triangle"), ("gin", "orange", "diamond"), ("best", "red", "cross"))
+"""Color and marker of each rule but honest, which is a blue circle."""
+SOURCES = {"paper": ("green", "diamond"), "fair": ("purple", "square")}
+"""Color and marker of each source of published results."""
+SMALL, LARGE = (300.0, 190.0), (440.0, 270.0)
+"""Sizes of a chart in a grid of methods and of one that is alone."""
+_PIXELS_PER_EPOCH = 7
+"""Learning curves with more epochs than this allows are thinned."""
+_MAP_POINTS = 400
+"""Embeddings of more graphs are thinned to at most this many dots."""
 
 
-def loss_curve(result: Result) -> str | None:
-    """Training loss by epoch, mean over the folds."""
-    losses = [fold.train_loss for fold in result.folds]
-    if not any(losses):
+def rule_gains(study: Study) -> Markup | None:
+    """Return the points each rule adds to the honest accuracy, by method, averaged over the data sets."""
+    rows: list[tuple[MethodName, dict[str, float]]] = []
+    for label, name in study.names.items():
+        entries = [entry for entry in study.entries.values() if entry.label == label and entry.complete]
+        known = [entry.protocols for entry in entries if len(entry.protocols) > 1]
+        if known:
+            gains = {r: float(np.mean([100 * (p[r].mean - p["honest"].mean) for p in known])) for r, _, _ in RULES}
+            rows.append((name, gains))
+    if not rows:
         return None
+    rows.sort(key=lambda row: -row[1]["best"])
+    listing = "; ".join(f"{name.short}: {', '.join(f'{r} {g:+.1f}' for r, g in gains.items())}" for name, gains in rows)
+    bottom = 8 + 26 * len(rows)
+    picture = Drawing(660, bottom + 50, f"Points that each rule adds to the honest accuracy. {listing}.")
+    x = Scale(*padded([0.0, *(g for _, gains in rows for g in gains.values())], least=0.5), 108, 640)
+    picture.row_axis(x, bottom, "points above the honest accuracy", lambda v: f"{v:+g}".replace("-", "−") if v else "0")
+    picture.segments([((x(0), 4), (x(0), bottom))], "stroke blue")
+    for place, (name, gains) in enumerate(rows):
+        y = 21 + 26 * place
+        picture.text(x.start - 10, y + 4, clipped(name.short, 16), "end", "ink")
+        picture.segments([((x(min(0, *gains.values())), y), (x(max(0, *gains.values())), y))], "thick line")
+        for rule, color, mark in RULES:
+            picture.mark(x(gains[rule]), y, mark, color, 4.5)
+        picture.mark(x(0), y, "circle", "blue", 4.5)
+    return picture.svg()
 
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        _curve(axes, losses, ORANGE, "-", "training")
-        _epochs(axes, result)
-        axes.set_ylabel("training loss")
-        axes.set_ylim(bottom=0)
 
-    means = _by_epoch(losses).mean(axis=0)
-    label = f"Training loss by epoch: from {means[0]:.3f} to {means[-1]:.3f}, mean over the folds."
-    return render("loss", label, (WIDTH, 300), draw)
+def critical_difference_diagram(ranks: Ranks, names: Mapping[str, MethodName]) -> Markup:
+    """Return average ranks on a line; bars join methods within Nemenyi's critical difference (Demšar, 2006)."""
+    k = len(ranks.methods)
+    half = (k + 1) // 2
+    deep = 24 + 13 * len(ranks.cliques)
+    listing = ", ".join(f"{names[m].short} {r:.2f}" for m, r in zip(ranks.methods, ranks.average, strict=True))
+    label = f"Average ranks over {len(ranks.data)} data sets: {listing}. "
+    picture = Drawing(660, 66 + deep + 22 * half, label + f"Critical difference {ranks.critical_difference:.2f}.")
+    x = Scale(1, k, 130, 530)
+    top = 58
+    picture.segments([((x(1), top), (x(k), top))], "stroke ink")
+    picture.segments([((x(v), top), (x(v), top - 6)) for v in range(1, k + 1)], "stroke ink")
+    for v in range(1, k + 1):
+        picture.text(x(v), top - 11, str(v), "middle")
+    span = min(ranks.critical_difference, k - 1)
+    ends = [((x(v), 24), (x(v), 16)) for v in (1, 1 + span)]
+    picture.segments([*ends, ((x(1), 20), (x(1 + span), 20))], "stroke blue")
+    beyond = "" if span == ranks.critical_difference else ", wider than the axis"
+    picture.text(x(1), 10, f"critical difference {ranks.critical_difference:.2f}{beyond}", "start", "blue")
+    for row, (first, last) in enumerate(ranks.cliques):
+        y = top + 14 + 13 * row
+        picture.segments([((x(ranks.average[first]) - 4, y), (x(ranks.average[last]) + 4, y))], "bar ink")
+    for place, (method, rank) in enumerate(zip(ranks.methods, ranks.average, strict=True)):
+        left = place < half
+        y = top + deep + 22 * (place if left else k - 1 - place)
+        side = 122.0 if left else 538.0
+        name = names[method]
+        picture.path([(x(rank), top), (x(rank), y), (side, y)], f"stroke thin {FAMILIES[name.family][1]}")
+        words = f"{clipped(name.short, 13)}  {rank:.2f}" if left else f"{rank:.2f}  {clipped(name.short, 13)}"
+        picture.text(side - 5 if left else side + 5, y + 4, words, "end" if left else "start", "ink")
+    return picture.svg()
 
 
-def accuracy_curve(result: Result) -> str | None:
-    """Accuracy by epoch on the graphs trained on, on those held out, and where there is one on the inner validation."""
-    kinds = [
-        ([fold.train_accuracy for fold in result.folds], ORANGE, "--", "training"),
-        ([fold.validation_accuracy for fold in result.folds], PURPLE, ":", "validation"),
-        ([fold.test_accuracy for fold in result.folds], BLUE, "-", "test"),
+def rule_dots(entries: Sequence[Entry], majority: Majority | None, others: Sequence[Published] = ()) -> Markup | None:
+    """Return the accuracy of complete entries under every rule, one row each, and of published results below them."""
+    if not entries:
+        return None
+    known = [(row, row.mean, row.std or 0.0) for row in others if row.mean is not None]
+    honest = [entry.protocols["honest"] for entry in entries]
+    ends = [value for p in honest for value in (p.mean - p.std, p.mean + p.std)]
+    ends += [value for _, mean, std in known for value in (mean - std, mean + std)]
+    values = [*ends, *(p.mean for e in entries for p in e.protocols.values())]
+    listing = "; ".join(
+        [f"{e.name.short} " + ", ".join(f"{r} {100 * p.mean:.1f}" for r, p in e.protocols.items()) for e in entries]
+        + [f"{row.method} published {100 * mean:.1f}" for row, mean, _ in known]
+    )
+    gap = 10 if known else 0
+    bottom = 8 + 24 * (len(entries) + len(known)) + gap
+    picture = Drawing(660, bottom + 42, f"Accuracy on {entries[0].data} in percent, by method and rule: {listing}.")
+    x = Scale(*padded([*values, *([] if majority is None else [majority.share])], 0.03), 172 if known else 108, 640)
+    picture.row_axis(x, bottom, "accuracy, percent", lambda v: f"{100 * v:.0f}")
+    if majority is not None:
+        picture.segments([((x(majority.share), 4), (x(majority.share), bottom))], "stroke thin muted dashed")
+    for place, (entry, summary) in enumerate(zip(entries, honest, strict=True)):
+        y = 20.0 + 24 * place
+        picture.text(x.start - 9, y + 4, clipped(entry.name.short, 13), "end", "ink")
+        picture.segments([((x(summary.mean - summary.std), y), (x(summary.mean + summary.std), y))], "thick blue faint")
+        for rule, color, mark in RULES:
+            if rule in entry.protocols:
+                picture.mark(x(entry.protocols[rule].mean), y, mark, color, 4)
+        picture.mark(x(summary.mean), y, "circle", "blue", 4.5)
+    for place, (row, mean, std) in enumerate(known):
+        y = 20.0 + gap + 24 * (len(entries) + place)
+        color, mark = SOURCES[row.source]
+        picture.text(x.start - 9, y + 4, clipped(row.method, 25), "end")
+        picture.segments([((x(mean - std), y), (x(mean + std), y))], f"thick {color} faint")
+        picture.mark(x(mean), y, mark, color, 4)
+    return picture.svg()
+
+
+def cost_scatter(entries: Sequence[Entry], measure: str) -> Markup | None:
+    """Return honest accuracy against seconds per fold (``seconds``) or peak memory (``peak_mib``)."""
+    points = [
+        (float(cost), entry.protocols["honest"].mean, entry.name)
+        for entry in entries
+        if (cost := getattr(entry, measure)) is not None and cost > 0
     ]
-    kinds = [kind for kind in kinds if any(kind[0])]
-    if not kinds:
+    if not points:
         return None
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        for values, colour, dash, name in kinds:
-            _curve(axes, values, colour, dash, name)
-        _epochs(axes, result)
-        axes.set_ylabel("accuracy")
-        axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes.legend(loc="lower right", ncols=len(kinds), bbox_to_anchor=(1, 1), borderaxespad=0.2, handlelength=1.8)
-
-    ends = ", ".join(f"{name} {100 * _by_epoch(values).mean(axis=0)[-1]:.1f} percent" for values, _, _, name in kinds)
-    return render("accuracy", f"Accuracy by epoch, mean over the folds; at the last epoch {ends}.", (WIDTH, 300), draw)
-
-
-def fold_dots(result: Result) -> str:
-    """Accuracy of each fold under the honest rule, with the mean, its deviation and the majority class."""
-    accuracies = [fold.accuracy for fold in result.folds]
-    honest, base = result.protocols["honest"], aggregate.baseline(result)
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        if len(accuracies) > 1:
-            axes.axhspan(honest.mean - honest.std, honest.mean + honest.std, color=BLUE, alpha=0.13, linewidth=0)
-        axes.axhline(honest.mean, color=BLUE, linewidth=1.4)
-        axes.axhline(base.share, color=MUTED, linewidth=1.2, linestyle="--")
-        places = [fold.fold for fold in result.folds]
-        axes.plot(places, accuracies, "o", color=BLUE, markeredgecolor=SURFACE, markersize=9, clip_on=False)
-        edge = axes.get_yaxis_transform()
-        axes.text(1.01, honest.mean, "mean", color=BLUE, va="center", transform=edge)
-        if abs(honest.mean - base.share) > 0.015:
-            axes.text(1.01, base.share, "majority", color=MUTED, va="center", transform=edge)
-        axes.set_xlabel("fold")
-        axes.set_xlim(min(places) - 0.6, max(places) + 0.6)
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=12, integer=True, min_n_ticks=1))
-        axes.grid(axis="x", visible=False)
-        axes.set_ylabel("test accuracy")
-        low, high = min(*accuracies, base.share), max(*accuracies, base.share)
-        axes.set_ylim(max(low - 0.06, -0.02), min(high + 0.06, 1.02))
-        axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-
-    label = (
-        f"Test accuracy of {len(accuracies)} folds: from {100 * min(accuracies):.1f} to {100 * max(accuracies):.1f} "
-        f"percent, mean {100 * honest.mean:.1f}; always answering the majority class gives {100 * base.share:.1f}."
-    )
-    return render("folds", label, (WIDTH, 300), draw)
+    title = "seconds per fold" if measure == "seconds" else "peak memory, MiB"
+    listing = "; ".join(f"{name.short} {cost:.3g}, {100 * accuracy:.1f} percent" for cost, accuracy, name in points)
+    picture = Drawing(400, 270, f"Accuracy on {entries[0].data} against {title}: {listing}.")
+    low, high = min(p[0] for p in points), max(p[0] for p in points)
+    stretch = max((high / low) ** 0.08, 1.25)
+    x = Scale(low / stretch, high * stretch, 34, 392, log=True)
+    y = Scale(*padded((p[1] for p in points), 0.1, 0.01), 226, 24)
+    picture.axes(x, y, (f"{title} (logarithmic)", "accuracy, percent"))
+    taken: list[tuple[float, float, float]] = []
+    points.sort(key=lambda point: -point[1])
+    for cost, accuracy, name in points:
+        _, color, mark = FAMILIES[name.family]
+        picture.mark(x(cost), y(accuracy), mark, color, 5)
+        taken.append((x(cost) - 6, y(accuracy) + 4, 12))
+    for cost, accuracy, name in points:
+        _place(picture, x(cost), y(accuracy), clipped(name.short, 14), taken)
+    return picture.svg()
 
 
-def protocol_dots(result: Result, others: Sequence[Published] = ()) -> str:
-    """Our number under every rule, one above the other, and below them what was published."""
-    rows: list[tuple[str, float, float, str, str]] = []
-    for name, summary in result.protocols.items():
-        honest = name == "honest"
-        rows.append((plain(name), summary.mean, summary.std, BLUE if honest else ORANGE, "o" if honest else "X"))
-    ours = len(rows)
-    marks = {"paper": (GREEN, "D"), "fair": (PURPLE, "s")}
-    for row in others:
-        if row.mean is not None:
-            rows += [(plain(row.method, 26), row.mean, row.std or 0.0, *marks[row.source])]
-    honest_mean, base = result.protocols["honest"].mean, aggregate.baseline(result).share
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        axes.axvline(base, color=MUTED, linewidth=1.2, linestyle="--")
-        axes.axvline(honest_mean, color=BLUE, linewidth=1.2, alpha=0.55)
-        places = [place + (0.7 if place >= ours else 0) for place in range(len(rows))]
-        for place, (_, mean, std, colour, mark) in zip(places, rows, strict=True):
-            axes.plot([mean - std, mean + std], [place, place], color=colour, linewidth=2.2, alpha=0.45)
-            axes.plot([mean], [place], mark, color=colour, markeredgecolor=SURFACE, markersize=9)
-            axes.text(1.02, place, f"{100 * mean:.1f}", va="center", ha="left", transform=axes.get_yaxis_transform())
-        if len(rows) > ours:
-            axes.axhline(ours - 0.15, color=LINE, linewidth=1)
-        axes.set_yticks(places, [row[0] for row in rows])
-        axes.tick_params(axis="y", length=0, labelcolor=INK)
-        axes.set_ylim(places[-1] + 0.7, -0.7)
-        axes.grid(axis="y", visible=False)
-        axes.set_xlabel("accuracy (mean ± standard deviation over the folds)")
-        axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes.xaxis.set_major_locator(MaxNLocator(nbins=9, steps=_ROUND))
-
-    label = (
-        "Accuracy by rule and as published: " + ", ".join(f"{row[0]} {100 * row[1]:.1f} percent" for row in rows) + "."
-    )
-    return render("protocols", label, (660, 80 + 21 * len(rows)), draw)
+def _place(picture: Drawing, px: float, py: float, words: str, taken: list[tuple[float, float, float]]) -> None:
+    """Add a name beside its marker, where it overlaps no other name."""
+    width = 7.6 * len(words)
+    choices = [(px + 9, py + 4), (px - 9 - width, py + 4), (px - width / 2, py - 9), (px - width / 2, py + 17)]
+    choices += [(px + 9, py + 4 + shift) for shift in (-12, 12, -24, 24)]
+    choices += [(min(px, picture.width) - width, py + shift) for shift in (-9, 17, -21, 29)]
+    inside = [(a, b) for a, b in choices if a >= 36 and a + width <= picture.width and 12 <= b <= picture.height - 46]
+    free = [(a, b) for a, b in inside if all(a + width < c or a > c + w or abs(b - d) > 11 for c, d, w in taken)]
+    a, b = (free or inside or choices)[0]
+    taken.append((a, b, width))
+    picture.text(a, b, words, "start", "ink")
 
 
-def confusion_matrix(result: Result) -> str:
-    """True against predicted class: in each cell the count and its share of the true class, which is also the shade."""
-    counts, names = aggregate.confusion(result), [plain(name, 12) for name in aggregate.class_names(result)]
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    size = len(names)
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        for (true, guess), share in np.ndenumerate(shares):
-            # rectangles, not an image: the shade is an opacity, so it follows the page into dark mode
-            if share > 0:
-                axes.bar(guess, 1, 1, bottom=true - 0.5, color=BLUE, alpha=float(share), linewidth=0)
-            if size <= _LIMIT:
-                big = 15 if size <= 4 else 11
-                colour = ON_BLUE if share > 0.55 else INK
-                _centred(axes, str(counts[true, guess]), (guess, true), 0.5 * big, colour, big)
-                _centred(axes, f"{100 * share:.0f}%", (guess, true), -0.7 * big, colour, 0.8 * big)
-        for edge in np.arange(size + 1) - 0.5:
-            axes.plot([edge, edge], [-0.5, size - 0.5], color=LINE, linewidth=0.8)
-            axes.plot([-0.5, size - 0.5], [edge, edge], color=LINE, linewidth=0.8)
-        axes.grid(visible=False)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
-        axes.set_xlim(-0.52, size - 0.48)
-        axes.set_ylim(size - 0.48, -0.52)
-        step = max(1, -(-size // _LIMIT))
-        ticks = list(range(0, size, step))
-        wide = sum(len(names[tick]) for tick in ticks) > 44
-        axes.set_xticks(
-            ticks, [names[tick] for tick in ticks], rotation=40 if wide else 0, ha="right" if wide else "center"
-        )
-        axes.set_yticks(ticks, [names[tick] for tick in ticks])
-        axes.tick_params(length=0, labelcolor=INK)
-        axes.set_xlabel("predicted class")
-        axes.set_ylabel("true class")
-
-    right = ", ".join(f"{name}: {share:.0%}" for name, share in zip(names, np.diag(shares), strict=True))
-    label = f"Confusion matrix of {int(counts.sum())} tested graphs. Share recognised of each class: {right}."
-    return render("confusion", label, (WIDTH, 340) if size <= 4 else (660, 480), draw)
-
-
-def probability_histogram(result: Result) -> str | None:
-    """How sure the model was of its answers, right and wrong ones apart."""
-    if not aggregate.has_scores(result):
+def accuracy_curves(entry: Entry, bounds: tuple[float, float], size: tuple[float, float] = SMALL) -> Markup | None:
+    """Return accuracy by epoch, mean over the folds: training dashed, validation dotted, test solid with a band."""
+    rows = {
+        "training": [fold.train_accuracy for fold in entry.folds if fold.train_accuracy],
+        "validation": [fold.validation_accuracy for fold in entry.folds if fold.validation_accuracy],
+        "test": [fold.test_accuracy for fold in entry.folds if fold.test_accuracy],
+    }
+    if not rows["test"] or not rows["training"]:
         return None
-    probabilities, right = aggregate.winners(result)
-    low = 1 / max(len(aggregate.class_names(result)), 2)
+    ends = ", ".join(f"{100 * _by_epoch(r).mean(axis=0)[-1]:.1f} percent on {k} graphs" for k, r in rows.items() if r)
+    label = f"{entry.name.short} on {entry.data}: accuracy by epoch, at the last epoch {ends}."
+    kinds = {"training": "orange dashed", "validation": "purple dotted", "test": "blue"}
+    series = {kinds[key]: row for key, row in rows.items() if row}
+    title = clipped(entry.name.short, 30) if size == SMALL else "accuracy, percent"
+    return _curves(entry, title, label, series, bounds, size)
+
+
+def loss_curve(entry: Entry, size: tuple[float, float] = SMALL) -> Markup | None:
+    """Return training loss by epoch, mean over the folds with one standard deviation as a band."""
+    rows = [fold.train_loss for fold in entry.folds if fold.train_loss]
+    if not rows:
+        return None
+    table = _by_epoch(rows)
+    mean = table.mean(axis=0)
+    label = f"{entry.name.short} on {entry.data}: training loss by epoch, from {mean[0]:.3f} to {mean[-1]:.3f}."
+    top = float((mean + table.std(axis=0)).max())
+    title = clipped(entry.name.short, 30) if size == SMALL else "training loss"
+    return _curves(entry, title, label, {"orange": rows}, (0.0, 1.05 * max(top, 1e-9)), size, number)
+
+
+def _curves(
+    entry: Entry,
+    title: str,
+    label: str,
+    series: Mapping[str, Sequence[Sequence[float]]],
+    bounds: tuple[float, float],
+    size: tuple[float, float],
+    y_text: Callable[[float], str] | None = None,
+) -> Markup:
+    """Draw curves by their class; the band is of the last one, triangles are epochs chosen before the last."""
+    picture = Drawing(*size, label)
+    tables = {kind: _by_epoch(rows) for kind, rows in series.items()}
+    longest = max(table.shape[1] for table in tables.values())
+    x = Scale(min(1, longest - 1), longest, 42, size[0] - 8)
+    y = Scale(*bounds, size[1] - 38, 24)
+    picture.axes(x, y, ("epoch", ""), y_text, count=min(5, longest))
+    picture.text(42, 12, title, "start", "title")
+    for kind, table in tables.items():
+        count = min(table.shape[1], int(size[0] / _PIXELS_PER_EPOCH))
+        keep = np.unique(np.linspace(0, table.shape[1] - 1, count).round().astype(int))
+        places = [x(float(epoch) + 1) for epoch in keep]
+        mean, std = table.mean(axis=0)[keep], table.std(axis=0)[keep]
+        if kind == list(tables)[-1] and (size != SMALL or len(tables) > 1):
+            upper, lower = (np.clip(mean + sign * std, *bounds).tolist() for sign in (1, -1))
+            edge = [(a, y(b)) for a, b in zip(places, upper, strict=True)]
+            edge += [(a, y(b)) for a, b in reversed(list(zip(places, lower, strict=True)))]
+            picture.path(edge, f"band {kind}", close=True)
+        line = [(a, y(float(b))) for a, b in zip(places, np.clip(mean, *bounds), strict=True)]
+        picture.path(line, f"stroke {kind}")
+        if len(line) == 1:
+            picture.dots(line, kind, 6)
+    for epoch in sorted({fold.epoch for fold in entry.folds if fold.epoch < len(fold.train_loss)}):
+        picture.mark(x(epoch), y.start, "triangle", "ink", 3.5)
+    return picture.svg()
+
+
+def curve_bounds(entries: Sequence[Entry]) -> tuple[float, float]:
+    """Return limits of the accuracy axis that all methods of a data set share."""
+    values = [v for entry in entries for fold in entry.folds for v in (*fold.test_accuracy, *fold.train_accuracy)]
+    low = float(np.quantile(values, 0.01)) if values else 0.0
+    return max(low - 0.05, 0.0), 1.0
+
+
+def _by_epoch(rows: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """Return [fold, epoch]; a fold that stopped early is continued with its last value."""
+    longest = max(len(row) for row in rows)
+    return np.array([[*row, *[row[-1]] * (longest - len(row))] for row in rows], dtype=np.float64)
+
+
+def fold_accuracies(entry: Entry, majority: Majority) -> Markup:
+    """Return the honest accuracy of each fold, with mean, standard deviation and the majority class."""
+    honest = entry.protocols["honest"]
+    values = list(entry.accuracies.values())
+    label = (
+        f"Test accuracy of {len(values)} folds of {entry.name.short} on {entry.data}: from {100 * min(values):.1f} to "
+        f"{100 * max(values):.1f} percent, mean {100 * honest.mean:.1f}; majority class {100 * majority.share:.1f}."
+    )
+    picture = Drawing(*LARGE, label)
+    x = Scale(-0.6, len(values) - 0.4, 42, LARGE[0] - 62)
+    low, high = padded([*values, majority.share])
+    y = Scale(max(low, -0.02), min(high, 1.02), LARGE[1] - 38, 24)
+    ticks = y.ticks(5)
+    picture.segments([((x.start, y(v)), (x.end, y(v))) for v in ticks], "grid")
+    for v in ticks:
+        picture.text(x.start - 6, y(v) + 4, f"{100 * v:.0f}", "end")
+    for place, (_, fold) in enumerate(entry.accuracies):
+        if place % -(-len(values) // 12) == 0:
+            picture.text(x(place), y.start + 15, str(fold), "middle")
+    several = len({seed for seed, _ in entry.accuracies}) > 1
+    picture.text((x.start + x.end) / 2, y.start + 31, "fold of each seed" if several else "fold", "middle")
+    picture.text(x.start - 30, y.end - 9, "test accuracy, percent")
+    upper, lower = y(min(honest.mean + honest.std, y.high)), y(max(honest.mean - honest.std, y.low))
+    if len(values) > 1:
+        picture.path([(x.start, upper), (x.end, upper), (x.end, lower), (x.start, lower)], "band blue", close=True)
+    picture.segments([((x.start, y(honest.mean)), (x.end, y(honest.mean)))], "stroke blue")
+    picture.segments([((x.start, y(majority.share)), (x.end, y(majority.share)))], "stroke thin muted dashed")
+    picture.text(x.end + 6, y(honest.mean) + 4, "mean", "start", "blue")
+    if abs(y(honest.mean) - y(majority.share)) > 13:
+        picture.text(x.end + 6, y(majority.share) + 4, "majority")
+    for place, value in enumerate(values):
+        picture.mark(x(place), y(value), "circle", "blue", 4.5)
+    return picture.svg()
+
+
+def reliability_plot(entry: Entry, found: Calibration, scale: float = 1.0) -> Markup:
+    """Return the accuracy of predictions against their probability; the diagonal is perfect calibration."""
+    listing = "; ".join(f"{100 * b.probability:.0f}: {100 * b.accuracy:.0f}" for b in found.curve)
+    label = f"Reliability of {entry.name.short} on {entry.data}, probability and share correct: {listing}."
+    width, height = 190 * scale, 172 * scale
+    picture = Drawing(width, height, label)
+    x, y = Scale(0, 1, 34, width - 8), Scale(0, 1, height - 36, 8)
+    for v in (0.0, 0.5, 1.0):
+        picture.segments([((x(v), y(0)), (x(v), y(1))), ((x(0), y(v)), (x(1), y(v)))], "grid")
+        picture.text(x(v), height - 22, f"{100 * v:.0f}", "middle")
+        picture.text(29, y(v) + 4, f"{100 * v:.0f}", "end")
+    picture.text((x(0) + x(1)) / 2, height - 6, "probability, %", "middle")
+    picture.segments([((x(0), y(0)), (x(1), y(1)))], "stroke thin muted dashed")
+    line = [(x(b.probability), y(b.accuracy)) for b in found.curve]
+    # bins with few predictions are too noisy to be joined by a line
+    picture.path([place for place, part in zip(line, found.curve, strict=True) if part.count >= 5], "stroke blue")
+    total = sum(b.count for b in found.curve)
+    for place, part in zip(line, found.curve, strict=True):
+        picture.dots([place], "blue", 4 + 9 * (part.count / total) ** 0.5)
+    return picture.svg()
+
+
+def probability_histogram(entry: Entry, classes: int) -> Markup:
+    """Return a histogram of the probability of the predicted class, correct above the axis and wrong below."""
+    answers = [
+        (row[guess], guess == true)
+        for fold in entry.folds
+        for row, guess, true in zip(fold.scores, fold.predictions, fold.y, strict=True)
+    ]
+    correct = np.array([right for _, right in answers], dtype=bool)
+    low = 1 / max(classes, 2)
+    p = np.array([value for value, _ in answers], dtype=np.float64).clip(low, 1)
     bins = np.linspace(low, 1, 11)
-    clipped = np.clip(probabilities, low, 1)
-    wrong_counts, right_counts = np.histogram(clipped[~right], bins)[0], np.histogram(clipped[right], bins)[0]
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        width, middles = 0.92 * float(bins[1] - bins[0]), (bins[:-1] + bins[1:]) / 2
-        axes.bar(middles, right_counts, width, color=BLUE, alpha=0.85, label="right")
-        axes.bar(middles, -wrong_counts, width, color=ORANGE, alpha=0.9, label="wrong")
-        axes.axhline(0, color=MUTED, linewidth=1)
-        axes.set_xlim(low, 1)
-        top = max(int(right_counts.max()), 1)
-        axes.set_ylim(-1.25 * max(int(wrong_counts.max()), 0.12 * top), 1.12 * top)
-        axes.yaxis.set_major_locator(MaxNLocator(nbins=7, integer=True))
-        axes.yaxis.set_major_formatter(lambda value, _: f"{abs(value):.0f}")
-        axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-        axes.grid(axis="x", visible=False)
-        axes.set_xlabel("probability of the chosen class")
-        axes.set_ylabel("graphs")
-        axes.legend(loc="lower right", ncols=2, bbox_to_anchor=(1, 1), borderaxespad=0.2, handlelength=1.2)
-
-    means = [
-        f"{100 * chosen.mean():.0f} percent" if len(chosen) else "none" for chosen in (clipped[right], clipped[~right])
-    ]
-    label = f"Probability of the chosen class; mean for right answers: {means[0]}, for wrong answers: {means[1]}."
-    return render("probability", label, (WIDTH, 340), draw)
+    above, below = (np.histogram(p[which], bins)[0] for which in (correct, ~correct))
+    means = [f"{100 * p[which].mean():.0f} percent" if which.any() else "none" for which in (correct, ~correct)]
+    label = f"Probability of the predicted class; mean for correct predictions: {means[0]}, for wrong ones: {means[1]}."
+    picture = Drawing(300, 260, label)
+    x = Scale(100 * low, 100, 42, 292)
+    top = max(int(above.max()), 1)
+    y = Scale(-1.25 * max(int(below.max()), 0.12 * top), 1.08 * top, 222, 24)
+    picture.axes(x, y, ("probability of the predicted class, %", "graphs"), lambda v: f"{abs(v):g}")
+    for counts, kind, sign in ((above, "blue", 1), (below, "orange", -1)):
+        for left, right, count in zip(100 * bins[:-1], 100 * bins[1:], counts.tolist(), strict=True):
+            if count:
+                a, b, tip = x(float(left)) + 0.8, x(float(right)) - 0.8, y(sign * count)
+                picture.path([(a, y(0)), (a, tip), (b, tip), (b, y(0))], f"fill {kind}", close=True)
+    picture.segments([((x.start, y(0)), (x.end, y(0)))], "stroke thin muted")
+    return picture.svg()
 
 
-def _by_epoch(values: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-    """[fold, epoch]; a fold that stopped early keeps its last value, so that the mean is always over all folds."""
-    longest = max(len(row) for row in values)
-    return np.array([[*row, *[row[-1]] * (longest - len(row))] for row in values if len(row)], dtype=np.float64)
-
-
-def _centred(axes: Axes, text: str, place: tuple[int, int], lift: float, colour: str, size: float) -> None:
-    """Text at a place in data coordinates, ``lift`` pixels above it."""
-    axes.annotate(
-        text, place, (0, lift), textcoords="offset points", ha="center", va="center", color=colour, fontsize=size
-    )
-
-
-def _curve(axes: Axes, values: Sequence[Sequence[float]], colour: str, dash: str, name: str) -> None:
-    table = _by_epoch(values)
-    epochs, mean, std = np.arange(1, table.shape[1] + 1), table.mean(axis=0), table.std(axis=0)
-    axes.fill_between(epochs, mean - std, mean + std, color=colour, alpha=0.16, linewidth=0)
-    axes.plot(epochs, mean, color=colour, linestyle=dash, marker="o" if len(epochs) == 1 else "", label=name)
-
-
-def _epochs(axes: Axes, result: Result) -> None:
-    """Mark the epochs whose models the honest rule used, on the axis of epochs."""
-    axes.set_xlabel("epoch (▲ used by the honest rule)")
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True, min_n_ticks=1, steps=_ROUND))
-    if max(len(fold.train_loss) for fold in result.folds) == 1:
-        axes.set_xticks([1])
-    chosen = sorted({fold.epoch for fold in result.folds})
-    for epoch in chosen:
-        axes.axvline(epoch, color=INK, linewidth=1, alpha=0.6 if len(chosen) == 1 else 0.25)
-    axes.plot(
-        chosen, [0] * len(chosen), "^", color=INK, markersize=8, clip_on=False, transform=axes.get_xaxis_transform()
-    )
+def embedding_map(
+    entry: Entry, truth: Mapping[int, int], classes: Sequence[str], size: tuple[float, float] = SMALL
+) -> Markup | None:
+    """Return the graphs on the first two principal components of their embeddings, colored by class."""
+    if entry.embedding is None:
+        return None
+    places, tested = entry.embedding
+    step = -(-len(places) // _MAP_POINTS)
+    chosen = [g for g in range(len(places)) if g in truth and g % step == 0]
+    if not chosen:
+        return None
+    xs, ys = [places[g][0] for g in chosen], [places[g][1] for g in chosen]
+    name = entry.name.short
+    label = f"{len(chosen)} graphs of {entry.data} on the first two principal components of {name}, by class."
+    width, height = size[0], 1.3 * size[1]
+    picture = Drawing(width, height, label)
+    reach = 1e-9 + max(max(xs) - min(xs), max(ys) - min(ys))
+    x = Scale(*padded(xs, 0, 1e-6 + 0.02 * reach), 10, width - 10)
+    y = Scale(*padded(ys, 0, 1e-6 + 0.02 * reach), height - 10, 28)
+    picture.text(10, 14, clipped(name, 30), "start", "title")
+    for inside, kind, dot in ((False, "faint", 5.0), (True, "", 7.5)):
+        for code in range(len(classes)):
+            here = [g for g in chosen if truth[g] == code and (g in tested) is inside]
+            picture.dots([(x(places[g][0]), y(places[g][1])) for g in here], f"k{code % 8} {kind}".strip(), dot)
+    return picture.svg()

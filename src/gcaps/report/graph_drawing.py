@@ -1,4 +1,4 @@
-"""A graph on paper: nodes placed so that distances on the page follow distances in the graph."""
+"""Drawing of a graph whose layout preserves shortest-path distances."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from gcaps.data.arrays import Floats
 from gcaps.data.graphset import Graph
 from gcaps.report.chart import Drawing
 
-LARGEST = 400
-"""Nodes up to which a graph is drawn."""
+MAX_NODES = 400
+"""Graphs with more nodes are not drawn."""
 
 
 def layout(graph: Graph, rounds: int = 80) -> Floats:
-    """[N, 2] by stress majorization (Gansner, Koren and North, 2004), the same for the same graph every time.
+    """Return node positions [N, 2] by stress majorization (Gansner, Koren and North, 2004); deterministic.
 
-    Minimises Σ_{i<j} d_ij⁻² (‖p_i − p_j‖ − d_ij)², d the hops between nodes, from the main planes of classical scaling
-    and, as these may show a ring from the side, from a few scattered starts; the best is taken. Pieces that no path
-    joins are held apart.
+    Minimises Σ_{i<j} d_ij⁻² (‖p_i − p_j‖ − d_ij)², where d is the shortest-path distance. The result with the lowest
+    stress is returned of several starts: the leading planes of classical scaling and, because these may project a ring
+    onto a line, a few random ones. Components are given a finite distance from each other.
     """
     n = graph.num_nodes
     if n == 1:
@@ -32,7 +32,7 @@ def layout(graph: Graph, rounds: int = 80) -> Floats:
     centred = -0.5 * (d**2 - (d**2).mean(axis=0) - (d**2).mean(axis=1)[:, None] + (d**2).mean())
     values, vectors = np.linalg.eigh(centred)
     directions = vectors * np.sqrt(np.maximum(values, 1e-9))
-    # nodes with the same distances to all others would never part; a fixed spiral parts them
+    # nodes with equal distances to all others would keep equal positions; a fixed spiral separates them
     turn = np.arange(n) * 2.399963
     apart = 0.05 * np.stack([np.cos(turn), np.sin(turn)], axis=1) * np.sqrt((np.arange(n)[:, None] + 1) / n)
     np.fill_diagonal(d, 1.0)
@@ -46,39 +46,40 @@ def layout(graph: Graph, rounds: int = 80) -> Floats:
         p = start
         for _ in range(rounds):
             pull = weight * d / np.maximum(_gaps(p), 1e-6)
-            # each node goes to where the others' circles of radius d would have it on average
+            # minimum of the majorizing quadratic: the weighted mean of the places each other node would put it at
             p = (weight @ p + pull.sum(axis=1)[:, None] * p - pull @ p) / total
         stress = float((weight * (_gaps(p) - d) ** 2).sum())
         if stress < 0.999 * least:
             best, least = p, stress
-    return _upright(best - best.mean(axis=0))
+    return _rotated(best - best.mean(axis=0))
 
 
 def _gaps(p: Floats) -> Floats:
-    """[N, N] distances between points, one on the diagonal."""
+    """Return distances [N, N] between points, with ones on the diagonal."""
     gaps: Floats = np.sqrt(((p[:, None] - p[None]) ** 2).sum(axis=2))
     np.fill_diagonal(gaps, 1.0)
     return gaps
 
 
-def _upright(p: Floats) -> Floats:
-    """Turned so that the longer side lies flat."""
+def _rotated(p: Floats) -> Floats:
+    """Rotate points so that their principal axis is horizontal."""
     _, _, axes = np.linalg.svd(p, full_matrices=False)
     turned: Floats = p @ axes.T
-    # of the two ways to lie, the one whose heavier end is to the right
+    # the sign of a principal axis is arbitrary; the third moment fixes it
     signs = np.where((turned**3).sum(axis=0) < 0, -1.0, 1.0)
     return turned * signs
 
 
-def draw_graph(graph: Graph, label: str, colours: dict[int, int], size: float = 190) -> Markup | None:
-    """The graph as an SVG element; None where it is too large to be seen.
+def draw_graph(graph: Graph, label: str, colors: dict[int, int], size: float = 190) -> Markup | None:
+    """Return the graph as an SVG element; None if it has more than :data:`MAX_NODES` nodes.
 
     Args:
-        graph: what to draw.
-        label: what a reader who cannot see it is told.
-        colours: the place in the palette for each node label; nodes without labels share one colour.
+        graph: the graph.
+        label: text alternative for screen readers.
+        colors: index into the palette for each node label; graphs without node labels have one color.
+        size: width and height in CSS pixels.
     """
-    if graph.num_nodes > LARGEST:
+    if graph.num_nodes > MAX_NODES:
         return None
     p = layout(graph)
     low, span = p.min(axis=0), np.ptp(p, axis=0)
@@ -95,5 +96,5 @@ def draw_graph(graph: Graph, label: str, colours: dict[int, int], size: float = 
     dot = float(np.clip(0.5 * np.median(lengths), 3, 11)) if len(lengths) else 9.0
     for kind in np.unique(kinds).tolist():
         here = place[kinds == kind].tolist()
-        picture.dots([(x, y) for x, y in here], f"k{colours.get(kind, 0) % 8}", dot)
+        picture.dots([(x, y) for x, y in here], f"k{colors.get(kind, 0) % 8}", dot)
     return picture.svg()

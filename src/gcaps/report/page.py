@@ -1,48 +1,68 @@
-"""One self-contained HTML page about a result: nothing is loaded from anywhere, so it can be mailed and archived."""
+"""The report of a comparison as one self-contained HTML page, or as a table in a text format."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
+from pydantic import BaseModel
 
-from gcaps.config import Config
-from gcaps.evaluation.published import RULES, SOURCES, published, published_graphs
-from gcaps.evaluation.result import Result
+import gcaps.config
+from gcaps.errors import ConfigError
+from gcaps.evaluation.comparison import Comparison
+from gcaps.evaluation.published import RULES, SOURCES, published_graphs
 from gcaps.files import write_text
-from gcaps.report import aggregate, figures
+from gcaps.report import figures, summary
+from gcaps.report.data_set import DataSection, data_section
+from gcaps.report.study import ALPHA, FAMILIES, OURS, STATUS, Study
+from gcaps.report.text import FORMATS
 
 _HERE = resources.files("gcaps.report")
 
-
-@dataclass(frozen=True)
-class Setting:
-    """A line of the configuration table."""
-
-    name: str
-    value: str
-    meaning: str
-    """Empty for settings of other methods."""
-    default: str | None
-    """Only where the value is not the default."""
+OnStep = Callable[[str, int, int], None]
+"""Called with the name of the next step, its number and the number of steps."""
 
 
-def write_page(result: Result, path: str | Path, facts: Mapping[str, str] | None = None) -> None:
-    """Write the page to ``path``; a page that stood there before is replaced only by a complete one.
+def write_report(
+    comparison: Comparison,
+    path: str | Path,
+    format: str = "html",  # noqa: A002  # the option's name
+    on_step: OnStep | None = None,
+) -> None:
+    """Write a comparison as a page (``html``) or its main table as ``markdown``, ``latex`` or ``csv``.
 
     Args:
-        result: the evaluation.
-        path: the HTML file.
-        facts: what else is worth knowing about the data, such as the largest graph, as name and text.
+        comparison: finished or not; what is missing is listed on the page.
+        path: the file, replaced atomically.
+        format: html, markdown, latex or csv.
+        on_step: progress callback, see :data:`OnStep`.
     """
-    write_text(path, _render(result, facts or {}))
+    write_text(path, report_text(comparison, format, on_step))
 
 
-def _render(result: Result, facts: Mapping[str, str]) -> str:
+def report_text(
+    comparison: Comparison,
+    format: str = "html",  # noqa: A002
+    on_step: OnStep | None = None,
+) -> str:
+    """Return what :func:`write_report` writes."""
+    study = Study.of(comparison)
+    if format == "html":
+        return _page(study, on_step or (lambda what, step, steps: None))
+    if format not in FORMATS:
+        raise ConfigError(f"unknown format {format!r}; choose html, {', '.join(FORMATS)}")
+    return FORMATS[format](study)
+
+
+def _page(study: Study, on_step: OnStep) -> str:
     environment = Environment(
         loader=FunctionLoader(lambda name: _HERE.joinpath(name).read_text(encoding="utf-8")),
         autoescape=True,
@@ -50,52 +70,158 @@ def _render(result: Result, facts: Mapping[str, str]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(percent=aggregate.percent, points=aggregate.points)
-    name = str(result.data["name"])
-    others = published(name)
-    known = published_graphs(name)
-    counts = aggregate.confusion(result)
-    drawn = {
-        "protocols": figures.protocol_dots(result, others),
-        "loss": figures.loss_curve(result),
-        "accuracy": figures.accuracy_curve(result),
-        "folds": figures.fold_dots(result),
-        "confusion": figures.confusion_matrix(result),
-        "probability": figures.probability_histogram(result),
-    }
+    environment.filters.update(
+        percent=summary.percent,
+        points=summary.points,
+        p=summary.p_text,
+        spread=summary.spread,
+        published=summary.published_text,
+    )
+    script = _HERE.joinpath("page.js").read_text(encoding="utf-8")
+    sections: list[DataSection] = []
+    for number, planned in enumerate(study.sets):
+        on_step(planned.name, number, len(study.sets) + 1)
+        sections.append(data_section(study, number))
+    on_step("the page", len(study.sets), len(study.sets) + 1)
+    rows = summary.table_rows(study)
+    outcomes = [outcome for entry in study.entries.values() for outcome in entry.outcomes]
+    sizes = {planned.name: published_graphs(planned.name) for planned in study.sets}
     return environment.get_template("page.html.j2").render(
-        result=result,
-        name=name,
-        honest=result.protocols["honest"],
-        baseline=aggregate.baseline(result),
-        spread=len(result.folds) > 1,
-        tested=int(counts.sum()),
-        published=others,
-        published_graphs=known if known != result.data["graphs"] else None,
-        sources=SOURCES,
-        rules=RULES,
-        figures={key: None if svg is None else Markup(svg) for key, svg in drawn.items()},
-        classes=[
-            (title, int(row.sum()), int(row[number]))
-            for number, (title, row) in enumerate(zip(aggregate.class_names(result), counts, strict=True))
-        ],
-        mistakes=aggregate.confident_mistakes(result) if aggregate.has_scores(result) else [],
-        wrong=int(counts.sum() - counts.trace()),
-        facts=facts,
-        settings=_settings(result),
+        study=study,
+        plan=study.plan,
+        many=len(study.sets) > 1,
+        single=study.single,
+        alone=study.single and len(study.sets) == 1,
+        ours=OURS,
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        headlines=[summary.headline(study, planned.name) for planned in study.sets],
+        overall=[text for text in (summary.rank_headline(study), summary.win_counts(study)) if text],
+        rows=rows,
+        families={key: words for key, (words, _, _) in FAMILIES.items() if any(row.family == key for row in rows)},
+        marks=FAMILIES,
+        has_published=any(cell.published for row in rows for cell in row.cells),
+        protocols=dict.fromkeys(
+            (p.protocol, SOURCES[p.source]) for row in rows for cell in row.cells for p in cell.published
+        ),
+        protocol_rules=RULES,
+        other_sizes={p.name: (size, p.graphs) for p in study.sets if (size := sizes[p.name]) not in (None, p.graphs)},
+        alpha=ALPHA,
+        sections=sections,
+        gains=None if study.single else figures.rule_gains(study),
+        with_epochs=[e for p in study.sets for e in study.complete(p.name) if len(e.protocols) > 1],
+        set_numbers={planned.name: number for number, planned in enumerate(study.sets)},
+        diagram=None if study.ranks is None else figures.critical_difference_diagram(study.ranks, study.names),
+        done=sum(outcome.status == "done" for outcome in outcomes),
+        cells=len(outcomes) + len(study.missing),
+        hours=sum(outcome.seconds for outcome in outcomes) / 3600,
+        missing=_missing(study),
+        settings={label: settings_of(study, label) for label in study.names},
+        versions=_versions(study),
     )
 
 
-def _settings(result: Result) -> list[Setting]:
-    """The configuration as a table; GCAPS-CNN's settings come with their meaning and, where changed, their default."""
-    fields = Config.model_fields if result.method == "gcaps" else {}
-    defaults = Config().to_dict()
-    return [
-        Setting(
-            name=name,
-            value=aggregate.shown(value),
-            meaning=(fields[name].description or "") if name in fields else "",
-            default=aggregate.shown(defaults[name]) if name in fields and value != defaults[name] else None,
+def _missing(study: Study) -> list[dict[str, Any]]:
+    """Return the incomplete entries and how many of their cells failed or have not been run."""
+    found = []
+    for entry in study.entries.values():
+        if not entry.complete:
+            counts = {words: sum(o.status == status for o in entry.outcomes) for status, words in STATUS.items()}
+            counts["not run yet"] = entry.planned - len(entry.outcomes)
+            what = ", ".join(f"{count} {words}" for words, count in counts.items() if count)
+            found.append({"entry": entry, "what": what})
+    return found
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A row of the table of settings."""
+
+    name: str
+    given: str
+    varied: bool
+    """Whether the value was chosen from several candidates."""
+    resolved: str
+    """Value after ``auto`` was resolved; empty where it is the given one."""
+    default: str
+    """Empty where the default was given, or is not known."""
+    meaning: str
+
+
+def settings_of(study: Study, label: str) -> list[Setting]:
+    """Return the settings of a method on all data sets: as given, and what ``auto`` was resolved to."""
+    entries = [entry for (_, name), entry in study.entries.items() if name == label]
+    kind = _config_class(entries[0].method) if entries else None
+    fields = {} if kind is None else kind.model_fields
+    defaults = {} if kind is None else kind().model_dump(mode="json")
+    resolved = {entry.data: [fold.resolved for fold in entry.folds] for entry in entries}
+    names = dict.fromkeys(name for entry in entries for config in entry.configs for name in config)
+    names |= dict.fromkeys(name for folds in resolved.values() for fold in folds for name in fold)
+    found = []
+    for name in names:
+        given = {e.data: _distinct(config[name] for config in e.configs if name in config) for e in entries}
+        after = {data: _distinct(fold[name] for fold in folds if name in fold) for data, folds in resolved.items()}
+        default = setting_text(defaults[name]) if name in defaults else ""
+        given_text = _by_data({data: " | ".join(map(setting_text, values)) for data, values in given.items()})
+        resolved_text = _by_data({data: _range(values) for data, values in after.items()})
+        found.append(
+            Setting(
+                name=name,
+                given=given_text or "–",
+                varied=any(len(values) > 1 for values in given.values()),
+                resolved="" if resolved_text == given_text else resolved_text,
+                default="" if not given_text or default == given_text else default,
+                meaning=(fields[name].description or "") if name in fields else "",
+            )
         )
-        for name, value in result.config.items()
-    ]
+    return found
+
+
+def _config_class(method: str | None) -> type[BaseModel] | None:
+    """Return the configuration class of a method, which knows the defaults and meanings of its settings."""
+    kinds = [kind for kind in vars(gcaps.config).values() if isinstance(kind, type) and issubclass(kind, BaseModel)]
+    return next((kind for kind in kinds if method and getattr(kind, "method", None) == method), None)
+
+
+def _distinct(values: Iterable[Any]) -> list[Any]:
+    found: list[Any] = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
+
+
+def _range(values: list[Any]) -> str:
+    """Return the value all folds agree on, the range of numbers, or all values."""
+    if len(values) > 1 and all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+        return f"{setting_text(min(values))} to {setting_text(max(values))}"
+    return " | ".join(map(setting_text, values))
+
+
+def _by_data(texts: Mapping[str, str]) -> str:
+    """Return the text that all data sets share, or the text of each."""
+    known = {data: text for data, text in texts.items() if text}
+    if len(set(known.values())) <= 1:
+        return next(iter(known.values()), "")
+    return "; ".join(f"{data}: {text}" for data, text in known.items())
+
+
+def setting_text(value: Any) -> str:
+    """Format the value of a setting as it is given on the command line."""
+    if value is None:
+        return "none"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple):
+        return ",".join(map(setting_text, value))
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _versions(study: Study) -> list[tuple[str, str]]:
+    """Return the versions of the plan, and others that cells were computed with."""
+    found: dict[str, dict[str, None]] = {}
+    outcomes = [outcome for entry in study.entries.values() for outcome in entry.outcomes]
+    for versions in (study.plan.versions, *(outcome.versions for outcome in outcomes)):
+        for key, value in versions.items():
+            found.setdefault(key, {})[value] = None
+    return [(key, ", ".join(values)) for key, values in found.items()]

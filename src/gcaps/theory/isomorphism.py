@@ -34,8 +34,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from gcaps.nn.readout import MeanCovariance
 from gcaps.nn.pooling import MaxSortPool
+from gcaps.nn.readout import MeanCovariance
 
 Readout = Callable[[Tensor], Tensor]
 """From node features [n, D] of one graph to its feature vector."""

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from gcaps.batching import BatchSource
-from gcaps.data.prepared import PreparedSet
 from gcaps.config import Config, TrainingConfig
 from gcaps.data.arrays import Array, Floats, Ints
+from gcaps.data.prepared import PreparedSet
 from gcaps.features import NodeFeatures
 from gcaps.models.ensemble import Ensemble, mean_probability_logits
 from gcaps.models.network import Network

@@ -103,8 +103,8 @@ class TrainingRun:
         for batch, share in batches:
             with sharing(share):
                 sums += self._step(batch, share.total)
-        loss, right = (sum_over_processes(torch.from_numpy(sums)) / len(self.indices)).tolist()
-        return Epoch(self.number, loss, right, len(self.indices) / (time.perf_counter() - began))
+        loss, right = sum_over_processes(torch.from_numpy(sums)) / len(self.indices)
+        return Epoch(self.number, float(loss), float(right), len(self.indices) / (time.perf_counter() - began))
 
     def _take(self, part: tuple[Ints, Share]) -> tuple[Batch, Share]:
         chosen, share = part

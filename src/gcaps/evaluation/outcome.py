@@ -1,0 +1,167 @@
+"""Cells and their outcomes: a cell is one fold of one method on one data set with one seed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from gcaps.errors import GcapsError
+from gcaps.evaluation.result import FoldResult
+from gcaps.files import write_json
+
+if TYPE_CHECKING:
+    from gcaps.evaluation.splits import Fold
+
+FORMAT = 2
+Status = Literal["done", "failed", "time", "memory"]
+MEASURED = ("seconds", "peak_mib", "versions", "created")
+"""Fields that may differ between two runs of one cell; besides them only the fold's own ``seconds`` does."""
+
+
+class Key(NamedTuple):
+    """Identifies a cell within a comparison."""
+
+    data: str
+    label: str
+    seed: int
+    fold: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The inputs that determine a cell's outcome."""
+
+    data: str
+    """The set's name."""
+    label: str
+    """The row's name."""
+    method: str | None
+    """None for an estimator of the caller's."""
+    configs: tuple[dict[str, Any], ...]
+    """The configurations to choose from on the training graphs; a single one where nothing is chosen."""
+    fold: int
+    """Counted from 0."""
+    seed: int
+    fingerprint: str
+    """SHA-256 of all inputs; graphs and fold enter by their content, not by their names."""
+
+    @property
+    def key(self) -> Key:
+        """What identifies it within its comparison."""
+        return Key(self.data, self.label, self.seed, self.fold)
+
+    @property
+    def path(self) -> Path:
+        """Its file, relative to the run's folder."""
+        name = f"seed{self.seed}-fold{self.fold}-{self.fingerprint[:12]}.json"
+        return Path("cells", as_folder(self.data), as_folder(self.label), name)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a cell."""
+
+    data: str
+    label: str
+    method: str | None
+    seed: int
+    fold: int
+    fingerprint: str
+    status: Status
+    """``time`` and ``memory``: it exceeded its limit."""
+    config: dict[str, Any] | None
+    """The configuration that was tested; with a grid, the one chosen on inner validation."""
+    result: FoldResult | None
+    """Only when done."""
+    error: str | None
+    """One line, only when not done."""
+    seconds: float
+    """Including its share of the work that its folds have in common, such as a Gram matrix."""
+    peak_mib: float | None
+    """Highest resident memory of the child process while it computed the cell; None where there was no child."""
+    candidates: list[dict[str, Any]]
+    """With a grid: ``{"config": …, "inner": …}``, the inner validation accuracy of each configuration."""
+    embedding: list[list[float]] | None
+    """Fold 0 of an estimator with ``transform``: [G][2] first two principal components of all graphs' vectors."""
+    versions: dict[str, str]
+    created: str
+    """UTC, ISO 8601."""
+    command: str | None = None
+    """The command that computed it; None: the plan's."""
+    format: int = field(default=FORMAT)
+
+    @property
+    def key(self) -> Key:
+        """What identifies it within its comparison."""
+        return Key(self.data, self.label, self.seed, self.fold)
+
+    def save(self, path: str | Path) -> None:
+        """Write the outcome as JSON, atomically."""
+        write_json(path, asdict(self))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Outcome:
+        """Read a saved outcome."""
+        try:
+            raw = json.loads(Path(path).read_text(encoding="utf-8"))
+            if raw["format"] != FORMAT:
+                raise GcapsError(f"{path}: has format {raw['format']}, this gcaps reads format {FORMAT}")
+            if raw["result"] is not None:
+                raw["result"] = FoldResult(**raw["result"])
+            return cls(**raw)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise GcapsError(f"{path}: is not a gcaps cell ({type(error).__name__}: {error})") from error
+
+    def unmeasured(self) -> dict[str, Any]:
+        """The outcome without times, memory and versions: equal for any two runs of the cell."""
+        found = {name: value for name, value in asdict(self).items() if name not in MEASURED}
+        if found["result"] is not None:
+            del found["result"]["seconds"]
+        return found
+
+
+def cell_of(
+    data: str,
+    graphs: str,
+    label: str,
+    method: str | None,
+    configs: Sequence[dict[str, Any]],
+    number: int,
+    fold: str,
+    seed: int,
+) -> Cell:
+    """The cell of a set with fingerprint ``graphs`` and of the fold ``number`` with digest ``fold``."""
+    inputs = {
+        "data": graphs,
+        "method": method,
+        "configs": list(configs),
+        "fold": number,
+        "indices": fold,
+        "seed": seed,
+        "format": FORMAT,
+    }
+    return Cell(data, label, method, tuple(configs), number, seed, digest(inputs))
+
+
+def fold_digest(fold: Fold) -> str:
+    """Digest of the training, test and validation graphs of a fold, each in its order."""
+    sides = {"train": fold.train, "test": fold.test, "validation": fold.validation}
+    return digest({name: None if side is None else np.asarray(side).tolist() for name, side in sides.items()})
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of a JSON value."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def as_folder(name: str) -> str:
+    """A name as the name of a file or folder."""
+    return re.sub(r"[^\w.+-]", "_", name).lstrip(".") or "_"

@@ -1,0 +1,405 @@
+"""Records: a comparison, or a single result, in two files.
+
+``NAME.json`` is for people and for tables: data sets, rows with their settings, and for each row, data set and seed the
+accuracy of every fold under every protocol, what was chosen and resolved, the command and the versions. ``NAME.npz``
+holds what verification and reports need besides: test graphs, predictions, scores rounded to four decimals, learning
+curves in single precision, and embeddings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import zipfile
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gcaps.data.arrays import Array
+from gcaps.errors import ConfigError, GcapsError
+from gcaps.evaluation.comparison import Comparison
+from gcaps.evaluation.outcome import Cell, Key, Outcome, fold_digest
+from gcaps.evaluation.plan import TEST_ONLY, Limits, Plan, PlannedData, PlannedEntry, data_folders, digest_of_test
+from gcaps.evaluation.protocols import summarise
+from gcaps.evaluation.result import FoldResult, Result
+from gcaps.evaluation.splits import Fold
+from gcaps.files import replacing, write_text
+
+FORMAT = 3
+KIND = "gcaps record"
+SCORE_UNIT = 1e-4
+"""Scores are stored as whole multiples of this."""
+DRAWN = re.compile(r"(?:the first \d+ of )?(\d+) stratified folds, seed (\d+)")
+CURVES = ("train_loss", "train_accuracy", "test_accuracy", "validation_accuracy")
+
+
+def write_record(comparison: Comparison, path: str | Path) -> None:
+    """Write ``NAME.npz`` and then ``NAME.json``, each atomically."""
+    goal = Path(path)
+    if goal.suffix != ".json":
+        raise ConfigError(f"{goal}: a record's name ends in .json")
+    plan = comparison.plan
+    groups: dict[tuple[str, str, int], list[Outcome]] = {}
+    for outcome in comparison.outcomes:
+        groups.setdefault((outcome.data, outcome.label, outcome.seed), []).append(outcome)
+    arrays = _data_arrays(comparison)
+    rows = []
+    for number, outcomes in enumerate(groups.values()):
+        rows.append(_row(plan, outcomes))
+        arrays |= {f"{number}/{name}": array for name, array in _row_arrays(outcomes).items()}
+    with replacing(goal.with_suffix(".npz")) as draft:
+        with draft.open("wb") as file:
+            np.savez_compressed(file, **arrays)  # type: ignore[arg-type]  # numpy's stub takes a flag for an array
+        sha256 = hashlib.sha256(draft.read_bytes()).hexdigest()
+    data = [asdict(replace(d, path=None, copied=False, splits=_portable(d.splits))) for d in plan.data]
+    for entry in data:
+        del entry["path"], entry["copied"]
+        entry["source"] = _portable(entry["source"])
+    page = {
+        "kind": KIND,
+        "format": FORMAT,
+        "name": plan.name,
+        "command": plan.command,
+        "created": plan.created,
+        "versions": plan.versions,
+        "limits": asdict(plan.limits),
+        "data": data,
+        "entries": [asdict(entry) for entry in plan.entries],
+        "results": rows,
+        "arrays": sha256,
+    }
+    write_text(goal, _dumps(page))
+
+
+def _portable(path: str | None) -> str | None:
+    """A path without the part that only this machine has: relative to a data folder or to the working directory."""
+    if path is not None and Path(path).is_absolute():
+        for folder in (*data_folders(), Path.cwd()):
+            if Path(path).is_relative_to(folder.resolve()):
+                return Path(path).relative_to(folder.resolve()).as_posix()
+    return path
+
+
+def _dumps(value: Any) -> str:
+    """Indented JSON in which short lists and objects take one line each."""
+    text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
+    # line breaks are between values only: strings have theirs escaped
+    return re.sub(r"([\[{])\n\s*([^\[\]{}]{0,110}?)\n\s*([\]}])", _one_line, text) + "\n"
+
+
+def _one_line(found: re.Match[str]) -> str:
+    return found[1] + re.sub(r"\n\s*", " ", found[2]) + found[3]
+
+
+def _row(plan: Plan, outcomes: list[Outcome]) -> dict[str, Any]:
+    """What the JSON file says of one row, data set and seed."""
+    first = outcomes[0]
+    done = [o.result for o in outcomes if o.result is not None]
+    resolved = done[0].resolved if done else {}
+    entry = plan.entry(first.data, first.label)
+    config = None if entry is None or len(entry.configs) != 1 else entry.configs[0]
+    row: dict[str, Any] = {"data": first.data, "label": first.label, "seed": first.seed}
+    if first.command not in (None, plan.command):
+        row["command"] = first.command
+    if first.versions != plan.versions:
+        row["versions"] = first.versions
+    row["created"] = max(o.created for o in outcomes)
+    if done:
+        row["protocols"] = {name: asdict(summary) for name, summary in summarise(done).items()}
+    if resolved:
+        row["resolved"] = resolved
+    row["folds"] = [_fold(o, config, resolved) for o in outcomes]
+    return row
+
+
+def _fold(outcome: Outcome, config: dict[str, Any] | None, resolved: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"fold": outcome.fold, "status": outcome.status, "seconds": round(outcome.seconds, 4)}
+    result = outcome.result
+    if outcome.error is not None:
+        found["error"] = outcome.error
+    if outcome.peak_mib is not None:
+        found["peak_mib"] = outcome.peak_mib
+    if outcome.config != config:
+        found["config"] = outcome.config
+    if outcome.candidates:
+        found["candidates"] = outcome.candidates
+    if result is not None:
+        found |= {"epoch": result.epoch, "fit_seconds": round(result.seconds, 4)}
+        found |= {"chosen": result.chosen} if result.chosen else {}
+        found |= {"resolved": result.resolved} if result.resolved != resolved else {}
+        found |= {"resolution": result.resolution} if result.resolution else {}
+    return found
+
+
+def _data_arrays(comparison: Comparison) -> dict[str, Array]:
+    """For each data set the class of each tested graph, and for each of its seeds the test graphs of its folds."""
+    arrays: dict[str, Array] = {}
+    for number, data in enumerate(comparison.plan.data):
+        y = np.full(data.graphs, -1, dtype=np.int32)
+        tests: dict[tuple[int, int], list[int]] = {}
+        for outcome in comparison.outcomes:
+            if outcome.data == data.name and outcome.result is not None:
+                y[outcome.result.test] = outcome.result.y
+                tests[outcome.seed, outcome.fold] = outcome.result.test
+        arrays[f"data{number}/y"] = y
+        for seed in sorted({seed for seed, _ in tests}):
+            own = [(fold, test) for (other, fold), test in sorted(tests.items()) if other == seed]
+            arrays[f"data{number}/seed{seed}/folds"] = np.array([(fold, len(test)) for fold, test in own], np.int32)
+            arrays[f"data{number}/seed{seed}/test"] = np.concatenate([np.array(test, np.int32) for _, test in own])
+    return arrays
+
+
+def _row_arrays(outcomes: list[Outcome]) -> dict[str, Array]:
+    done = [o.result for o in outcomes if o.result is not None]
+    if not done:
+        return {}
+    arrays = {"predictions": np.concatenate([np.array(fold.predictions, np.uint16) for fold in done])}
+    if all(len(fold.scores) == len(fold.test) for fold in done):
+        scores = np.concatenate([np.array(fold.scores, np.float64) for fold in done])
+        arrays["scores"] = np.clip(np.rint(scores / SCORE_UNIT), 0, 65535).astype(np.uint16)
+    for name in CURVES:
+        arrays[f"{name}.lengths"] = np.array([len(getattr(fold, name)) for fold in done], np.int32)
+        arrays[name] = np.concatenate([np.array(getattr(fold, name), np.float32) for fold in done])
+    embeddings = [o.embedding for o in outcomes if o.embedding is not None]
+    if embeddings:
+        arrays["embedding"] = np.array(embeddings[0], np.float32)
+    return {name: array for name, array in arrays.items() if array.size}
+
+
+def is_record(path: Path) -> bool:
+    """Whether a JSON file is a record."""
+    with path.open(encoding="utf-8") as file:
+        return f'"kind": "{KIND}"' in file.read(200)
+
+
+def read_record(path: Path) -> Comparison:
+    """Read the comparison that :func:`write_record` wrote."""
+    try:
+        page = json.loads(path.read_text(encoding="utf-8"))
+        if page.get("kind") != KIND:
+            raise GcapsError(
+                f"{path}: is not a record of gcaps; gcaps evaluate -o and gcaps compare --record write one"
+            )
+        if page["format"] != FORMAT:
+            raise GcapsError(f"{path}: has format {page['format']}, this gcaps reads format {FORMAT}")
+        beside = path.with_suffix(".npz")
+        if not beside.exists():
+            raise GcapsError(f"{beside}: is missing; it belongs to {path.name}")
+        if hashlib.sha256(beside.read_bytes()).hexdigest() != page["arrays"]:
+            raise GcapsError(f"{beside}: does not belong to {path.name}; write the record again")
+        rows = page.pop("results")
+        fields = {name: value for name, value in page.items() if name not in ("kind", "format", "arrays")}
+        plan = Plan.from_dict(fields | {"data": [{"path": None, **data} for data in page["data"]]})
+        with np.load(beside, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        cells = {cell.key: cell for cell in plan.cells()}
+        outcomes = {o.key: o for i, row in enumerate(rows) for o in _outcomes(plan, cells, row, arrays, f"{i}/")}
+        return Comparison(plan, [outcomes[key] for key in cells if key in outcomes])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, zipfile.BadZipFile) as error:
+        raise GcapsError(f"{path}: is not a record of gcaps ({type(error).__name__}: {error})") from error
+
+
+def _outcomes(
+    plan: Plan, cells: dict[Key, Cell], row: dict[str, Any], arrays: dict[str, Array], prefix: str
+) -> list[Outcome]:
+    data, seed = plan.of(row["data"]), int(row["seed"])
+    where = f"data{plan.data.index(data)}"
+    entry = plan.entry(data.name, row["label"])
+    assert entry is not None
+    tests = _pieces(arrays.get(f"{where}/seed{seed}/test"), arrays.get(f"{where}/seed{seed}/folds"))
+    y = arrays[f"{where}/y"]
+    done = [fold for fold in row["folds"] if fold["status"] == "done"]
+    ends = np.cumsum([0, *(len(tests[fold["fold"]]) for fold in done)])
+    curves = {name: _curves(arrays, prefix + name, len(done)) for name in CURVES}
+    predictions, scores = arrays.get(f"{prefix}predictions"), arrays.get(f"{prefix}scores")
+    outcomes = []
+    for fold in row["folds"]:
+        result = None
+        if fold["status"] == "done":
+            at = done.index(fold)
+            part, test = slice(int(ends[at]), int(ends[at + 1])), tests[fold["fold"]]
+            assert predictions is not None
+            watched = curves["test_accuracy"][at]
+            result = FoldResult(
+                fold=fold["fold"],
+                test=test.tolist(),
+                y=y[test].tolist(),
+                predictions=predictions[part].tolist(),
+                scores=[] if scores is None else np.round(scores[part] * SCORE_UNIT, 4).tolist(),
+                epoch=fold["epoch"],
+                train_loss=curves["train_loss"][at].tolist(),
+                train_accuracy=curves["train_accuracy"][at].tolist(),
+                test_accuracy=(np.rint(watched * len(test)) / len(test)).tolist(),  # exact again
+                validation_accuracy=curves["validation_accuracy"][at].tolist(),
+                seconds=fold["fit_seconds"],
+                chosen=fold.get("chosen", {}),
+                resolved=fold.get("resolved", row.get("resolved", {})),
+                resolution=fold.get("resolution", []),
+            )
+        embedding = arrays.get(f"{prefix}embedding") if fold["fold"] == 0 else None
+        cell = cells[Key(data.name, entry.label, seed, fold["fold"])]
+        outcomes.append(
+            Outcome(
+                data=data.name,
+                label=entry.label,
+                method=entry.method,
+                seed=seed,
+                fold=fold["fold"],
+                fingerprint=cell.fingerprint,
+                status=fold["status"],
+                config=fold.get("config", entry.configs[0] if len(entry.configs) == 1 else None),
+                result=result,
+                error=fold.get("error"),
+                seconds=fold["seconds"],
+                peak_mib=fold.get("peak_mib"),
+                candidates=fold.get("candidates", []),
+                embedding=None if embedding is None else np.round(embedding.astype(np.float64), 4).tolist(),
+                versions=row.get("versions", plan.versions),
+                created=row["created"],
+                command=row.get("command"),
+            )
+        )
+    return outcomes
+
+
+def _pieces(values: Array | None, folds: Array | None) -> dict[int, Array]:
+    """The test graphs of each fold."""
+    if values is None or folds is None:
+        return {}
+    parts = np.split(values, np.cumsum(folds[:, 1])[:-1])
+    return {int(number): part for number, part in zip(folds[:, 0], parts, strict=True)}
+
+
+def _curves(arrays: dict[str, Array], name: str, folds: int) -> list[Array]:
+    if name not in arrays:
+        return [np.zeros(0)] * folds
+    return np.split(arrays[name].astype(np.float64), np.cumsum(arrays[f"{name}.lengths"])[:-1])
+
+
+def of_result(result: Result) -> Comparison:
+    """The comparison that consists of one result."""
+    drawn, numbers = DRAWN.fullmatch(result.splits), [fold.fold for fold in result.folds]
+    known: dict[int, str] = {}
+    for fold in result.folds:
+        test = np.array(fold.test, dtype=np.int64)
+        train = np.setdiff1d(np.arange(int(result.data["graphs"])), test)
+        known[fold.fold] = digest_of_test(fold.test) if drawn is None else fold_digest(Fold(train, test))
+    count = max(numbers) + 1 if drawn is None else int(drawn[1])
+    data = PlannedData(
+        source=str(result.data["name"]),
+        path=None,
+        splits=None if drawn is not None else re.sub(r"^the first \d+ of ", "", result.splits),
+        folds={str(result.seed): [known.get(number, TEST_ONLY) for number in range(count)]},
+        **result.data,
+    )
+    configs = [_config(result, fold) for fold in result.folds]
+    distinct = [config for place, config in enumerate(configs) if config not in configs[:place]]
+    chosen = None if numbers == list(range(count)) else numbers
+    entry = PlannedEntry(result.label, result.method, data.name, distinct, [result.seed], chosen)
+    plan = Plan("result", result.command, [data], [entry], Limits(), result.versions, result.created)
+    outcomes = [
+        Outcome(
+            data=cell.data,
+            label=cell.label,
+            method=cell.method,
+            seed=cell.seed,
+            fold=cell.fold,
+            fingerprint=cell.fingerprint,
+            status="done",
+            config=config,
+            result=fold,
+            error=None,
+            seconds=fold.seconds,
+            peak_mib=None,
+            candidates=[],
+            embedding=None,
+            versions=result.versions,
+            created=result.created,
+            command=result.command,
+        )
+        for cell, fold, config in zip(plan.cells(), result.folds, configs, strict=True)
+    ]
+    return Comparison(plan, outcomes)
+
+
+def _config(result: Result, fold: FoldResult) -> dict[str, Any]:
+    """The configuration of a fold: the result's, with what the fold chose from a grid."""
+    from gcaps.config import CONFIGS
+
+    kind = CONFIGS.get(result.method or "")
+    chosen = {} if kind is None else {n: v for n, v in fold.chosen.items() if n in kind.model_fields}
+    return chosen | result.config
+
+
+def join(comparisons: Sequence[Comparison], name: str) -> Comparison:
+    """Join comparisons; see :meth:`Comparison.join`."""
+    if not comparisons:
+        raise GcapsError("there are no results to compare")
+    data: dict[str, PlannedData] = {}
+    entries: dict[tuple[str, str], PlannedEntry] = {}
+    outcomes: dict[Key, Outcome] = {}
+    tests: dict[tuple[str, int, int], list[int]] = {}
+    for one in comparisons:
+        for planned in one.plan.data:
+            data[planned.name] = _joined_data(data.get(planned.name), planned)
+        for entry in one.plan.entries:
+            key = entry.data, entry.label
+            entries[key] = _joined_entry(entries.get(key), entry)
+        for outcome in one.outcomes:
+            if outcome.result is not None:
+                test = tests.setdefault((outcome.data, outcome.seed, outcome.fold), outcome.result.test)
+                if sorted(test) != sorted(outcome.result.test):
+                    what = f"results of {outcome.data} with seed {outcome.seed}"
+                    raise GcapsError(f"{what} have different folds; they cannot be compared fold by fold")
+            outcomes[outcome.key] = replace(outcome, command=outcome.command or one.plan.command)
+    plans = [one.plan for one in comparisons]
+    plan = Plan(
+        name=name,
+        command="\n".join(dict.fromkeys(plan.command for plan in plans)),
+        data=list(data.values()),
+        entries=[entry for planned in data for entry in entries.values() if entry.data == planned],
+        limits=plans[0].limits if len({plan.limits for plan in plans}) == 1 else Limits(),
+        versions=plans[0].versions,
+        created=max(plan.created for plan in plans),
+    )
+    cells = [cell for cell in plan.cells() if cell.key in outcomes]
+    return Comparison(plan, [replace(outcomes[cell.key], fingerprint=cell.fingerprint) for cell in cells])
+
+
+def _joined_data(first: PlannedData | None, second: PlannedData) -> PlannedData:
+    if first is None:
+        return second
+    if first.fingerprint != second.fingerprint:
+        raise GcapsError(f"results of {first.name} are about different graphs; they cannot be compared")
+    folds = dict(first.folds)
+    for seed, digests in second.folds.items():
+        before = folds.setdefault(seed, digests)
+        if len(before) != len(digests) or any(
+            a != b and not a.startswith(TEST_ONLY) and not b.startswith(TEST_ONLY)
+            for a, b in zip(before, digests, strict=True)
+        ):
+            what = f"results of {first.name} with seed {seed}"
+            raise GcapsError(f"{what} have different folds; they cannot be compared fold by fold")
+        folds[seed] = [max(pair, key=_knowledge) for pair in zip(before, digests, strict=True)]
+    return replace(first, folds=folds)
+
+
+def _knowledge(digest: str) -> tuple[bool, int]:
+    """Orders digests of one fold: of nothing, of its test graphs, of the whole fold."""
+    return not digest.startswith(TEST_ONLY), len(digest)
+
+
+def _joined_entry(first: PlannedEntry | None, second: PlannedEntry) -> PlannedEntry:
+    if first is None:
+        return second
+    what = f"{first.label} on {first.data}"
+    if shared := set(first.seeds) & set(second.seeds):
+        raise GcapsError(f"two results are about {what} with seed {min(shared)}; give one of them")
+    if (first.method, first.folds) != (second.method, second.folds):
+        raise GcapsError(f"two results are about {what}, with different methods or numbers of folds")
+    configs = [*first.configs, *(config for config in second.configs if config not in first.configs)]
+    return replace(first, configs=configs, seeds=sorted([*first.seeds, *second.seeds]))

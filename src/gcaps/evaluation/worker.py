@@ -1,0 +1,301 @@
+"""The work of a cell: choose a configuration on the training graphs, fit it on all of them, predict the test graphs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from gcaps.data.arrays import Array, Floats
+from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
+from gcaps.data.targets import Classes
+from gcaps.errors import GcapsError, MemoryLimitError
+from gcaps.estimators.base import GraphClassifier
+from gcaps.estimators.registry import METHODS, estimator_class, make_estimator
+from gcaps.evaluation.plan import InMemory, PlannedData
+from gcaps.evaluation.result import FoldResult
+from gcaps.evaluation.splits import Fold
+from gcaps.training import Epoch
+from gcaps.training.loop import inner_split
+
+INNER_SHARE = 0.1
+"""Share of a fold's training graphs that chooses among configurations, where the splits file sets none aside."""
+
+Event = dict[str, Any]
+OnEpoch = Callable[[Epoch], None]
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """What computing a cell gives."""
+
+    config: dict[str, Any]
+    """The configuration that was tested."""
+    result: FoldResult
+    candidates: list[dict[str, Any]]
+    embedding: list[list[float]] | None
+
+
+class Worker:
+    """A method with its configurations on one set, ready to run any fold.
+
+    Args:
+        prepared: the whole set, with what its folds share.
+        method: a name in the registry, or None for ``estimator``.
+        configs: the configurations to choose from.
+        seed: decides training and the inner split.
+        estimator: an estimator of the caller's; each fold fits a clone.
+    """
+
+    def __init__(
+        self,
+        prepared: PreparedSet,
+        method: str | None,
+        configs: Sequence[dict[str, Any]],
+        seed: int,
+        estimator: Any = None,
+    ) -> None:
+        self.prepared, self.graphs = prepared, prepared.graphs
+        self.method, self.configs, self.seed, self.estimator = method, list(configs), seed, estimator
+        assert self.graphs.y is not None
+        self.y: Array = self.graphs.y
+        self.classes = Classes.of(self.y, self.graphs.name)
+
+    def prepare(self) -> None:
+        """Compute what the folds share, such as Gram matrices, where the method says that they do."""
+        if self.method is not None and estimator_class(self.method).shares_folds:
+            for config in self.configs:
+                make_estimator(self.method, config, self.seed).prepare(self.prepared)
+
+    def run(self, fold: Fold, number: int, on_epoch: OnEpoch | None = None) -> CellResult:
+        """Run fold ``number``: what is predicted for its test graphs, and how that was chosen."""
+        if self.method is None:
+            return self._run_own(fold, number)
+        inner = [self._inner_accuracy(config, fold, number) for config in self.configs if len(self.configs) > 1]
+        config = self.configs[int(np.argmax(inner)) if inner else 0]  # the first of equals
+        began = time.perf_counter()
+        estimator = self._estimator(config, number)
+        estimator.fit_prepared(
+            self.prepared, fold.train, validation=fold.validation, watch=fold.test, on_epoch=on_epoch
+        )
+        scores = self._all_classes(estimator.predict_proba_prepared(self.prepared, fold.test), estimator.classes_)
+        curves = estimator.curves_
+        result = FoldResult(
+            fold=number,
+            test=fold.test.tolist(),
+            y=self.classes.encode(self.y[fold.test]).tolist(),
+            predictions=scores.argmax(axis=1).tolist(),
+            scores=np.round(scores, 6).tolist(),
+            epoch=estimator.epoch_,
+            train_loss=[] if curves is None else curves.loss,
+            train_accuracy=[] if curves is None else curves.accuracy,
+            test_accuracy=[] if curves is None else curves.watched,
+            validation_accuracy=[] if curves is None else curves.validation,
+            seconds=time.perf_counter() - began,
+            chosen=dict(estimator.chosen_),
+            resolved=dict(estimator.resolved_),
+            resolution=[str(found) for found in estimator.resolution_],
+        )
+        _check_finite(result)
+        tried = [{"config": c, "inner": accuracy} for c, accuracy in zip(self.configs, inner, strict=False)]
+        return CellResult(config, result, tried, self._embedding(estimator, number))
+
+    def _estimator(self, config: dict[str, Any], number: int) -> GraphClassifier:
+        """The estimator of a fold; those that share work across folds share their seed, too."""
+        assert self.method is not None
+        shares = estimator_class(self.method).shares_folds
+        return make_estimator(self.method, config, self.seed if shares else fold_seed(self.seed, number))
+
+    def _inner_accuracy(self, config: dict[str, Any], fold: Fold, number: int) -> float:
+        """Accuracy of a configuration on held-back training graphs; the fold's test graphs are not used."""
+        inner = inner_fold(self.graphs, fold, fold_seed(self.seed, number))
+        estimator = self._estimator(config, number).fit_prepared(self.prepared, inner.train)
+        scores = self._all_classes(estimator.predict_proba_prepared(self.prepared, inner.test), estimator.classes_)
+        return float((scores.argmax(axis=1) == self.classes.encode(self.y[inner.test])).mean())
+
+    def _run_own(self, fold: Fold, number: int) -> CellResult:
+        """Run an estimator of the caller's, which knows nothing but ``fit`` and ``predict``."""
+        began = time.perf_counter()
+        estimator = seeded_clone(self.estimator, fold_seed(self.seed, number))
+        test = self.graphs.subset(fold.test)
+        estimator.fit(self.graphs.subset(fold.train), self.y[fold.train])
+        answers = np.asarray(estimator.predict(test))
+        predictions = self.classes.encode(answers)
+        if (predictions < 0).any():
+            raise GcapsError(f"it predicts {answers[predictions < 0][0]!r}, which is no class of {self.graphs.name}")
+        if hasattr(estimator, "predict_proba"):
+            known = getattr(estimator, "classes_", np.unique(self.y[fold.train]))
+            scores = self._all_classes(np.asarray(estimator.predict_proba(test)), known)
+        else:
+            scores = np.eye(len(self.classes))[predictions]
+        result = FoldResult(
+            fold=number,
+            test=fold.test.tolist(),
+            y=self.classes.encode(self.y[fold.test]).tolist(),
+            predictions=predictions.tolist(),
+            scores=np.round(scores, 6).tolist(),
+            epoch=1,
+            train_loss=[],
+            train_accuracy=[],
+            test_accuracy=[],
+            validation_accuracy=[],
+            seconds=time.perf_counter() - began,
+        )
+        _check_finite(result)
+        return CellResult(self.configs[0], result, [], self._embedding(estimator, number))
+
+    def _all_classes(self, scores: Floats, known: Array) -> Floats:
+        """[m, C] scores for all classes of the set; a class without training graphs has 0."""
+        out = np.zeros((len(scores), len(self.classes)))
+        out[:, self.classes.encode(known)] = scores
+        return out
+
+    def _embedding(self, estimator: Any, number: int) -> list[list[float]] | None:
+        costly = self.method is not None and METHODS[self.method].family in ("kernel", "features")
+        if number or costly or not hasattr(estimator, "transform"):
+            return None
+        vectors = np.asarray(estimator.transform(self.graphs))
+        if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":  # such as a sparse matrix
+            return None
+        found: list[list[float]] = plane(vectors).round(4).tolist()
+        return found
+
+
+class Session:
+    """Runs tasks one after the other in this process; keeps the set it used last.
+
+    Args:
+        memory: graphs and folds that need not be loaded.
+        catch: report exceptions as events; otherwise they are raised.
+    """
+
+    def __init__(self, memory: InMemory | None = None, *, catch: bool = True) -> None:
+        self._memory, self._catch = memory or InMemory(), catch
+        self._graphs: tuple[str, GraphSet] | None = None
+        self._prepared: tuple[tuple[str, str], PreparedSet] | None = None
+
+    def work(
+        self, data: PlannedData, request: dict[str, Any], estimator: Any, tell: Callable[[Event], None], *, epochs: bool
+    ) -> None:
+        """Run folds of one row and seed, and tell of each step.
+
+        Events: ``load``, ``prepare``, ``fold`` (it begins), ``epoch``, and ``done`` or ``failed`` (of one fold, or of
+        all folds where ``fold`` is None).
+
+        Args:
+            data: the set.
+            request: ``label``, ``method``, ``configs``, ``seed`` and the numbers of the ``folds``.
+            estimator: of the caller's, where there is no method.
+            tell: called with each event.
+            epochs: whether to tell of epochs.
+        """
+        numbers: list[int] = request["folds"]
+        try:
+            tell({"event": "load"})
+            prepared = self._prepared_set(data, request["label"])
+            tell({"event": "prepare"})
+            began = time.perf_counter()
+            worker = Worker(prepared, request["method"], request["configs"], request["seed"], estimator)
+            worker.prepare()
+            shared = (time.perf_counter() - began) / len(numbers)
+        except Exception as error:
+            if not self._catch:
+                raise
+            tell({"event": "failed", "fold": None, **failure(error)})
+            return
+        for number in numbers:
+            tell({"event": "fold", "fold": number})
+            began = time.perf_counter()
+
+            def on_epoch(epoch: Epoch, number: int = number) -> None:
+                tell({"event": "epoch", "fold": number, "epoch": epoch})
+
+            try:
+                fold = self._fold(data, prepared.graphs, request["seed"], number)
+                found = worker.run(fold, number, on_epoch if epochs else None)
+            except Exception as error:
+                if not self._catch:
+                    raise
+                tell({"event": "failed", "fold": number, **failure(error)})
+                continue
+            seconds = shared + time.perf_counter() - began
+            tell({"event": "done", "fold": number, "seconds": seconds, **asdict(found)})
+
+    def _prepared_set(self, data: PlannedData, label: str) -> PreparedSet:
+        """The set with what was computed for the same row before; other rows' work is dropped to save memory."""
+        key = (data.fingerprint, label)
+        if self._prepared is None or self._prepared[0] != key:
+            self._prepared = None
+            self._prepared = key, PreparedSet(self._load(data))
+        return self._prepared[1]
+
+    def _load(self, data: PlannedData) -> GraphSet:
+        if data.name in self._memory.graphs:
+            return self._memory.graphs[data.name]
+        if self._graphs is None or self._graphs[0] != data.fingerprint:
+            self._graphs = None
+            self._graphs = data.fingerprint, data.load()
+        return self._graphs[1]
+
+    def _fold(self, data: PlannedData, graphs: GraphSet, seed: int, number: int) -> Fold:
+        if data.name in self._memory.folds:
+            return self._memory.folds[data.name][number]
+        return data.fold(graphs, seed, number)
+
+
+def failure(error: Exception) -> dict[str, str]:
+    """What is recorded of an exception: one line, and whether memory ran out."""
+    text = " ".join(str(error).split())
+    if not isinstance(error, GcapsError):
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    # torch reports a failed allocation as a RuntimeError
+    short = isinstance(error, MemoryError | MemoryLimitError) or "can't allocate memory" in text
+    return {"status": "memory" if short else "failed", "error": text}
+
+
+def fold_seed(seed: int, number: int) -> int:
+    """The seed of a fold, the same whichever process runs it."""
+    return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+
+
+def seeded_clone(estimator: Any, seed: int) -> Any:
+    """A clone in which every ``random_state`` that is None, nested ones included, is ``seed``."""
+    from sklearn.base import clone
+
+    found = clone(estimator)
+    names = [
+        name
+        for name, value in found.get_params(deep=True).items()
+        if value is None and name.rpartition("__")[2] == "random_state"
+    ]
+    return found.set_params(**dict.fromkeys(names, seed))
+
+
+def inner_fold(graphs: GraphSet, fold: Fold, seed: int) -> Fold:
+    """The training graphs of ``fold`` as a fold of their own; its test graphs are the validation graphs of a splits
+    file, or a stratified share."""
+    if fold.validation is not None:
+        return Fold(np.setdiff1d(fold.train, fold.validation), fold.validation)
+    assert graphs.y is not None
+    training, held = inner_split(graphs.y[fold.train], INNER_SHARE, seed)
+    return Fold(fold.train[training], fold.train[held])
+
+
+def plane(vectors: Floats) -> Floats:
+    """[G, 2] the vectors [G, d] on their first two principal components, with fixed signs."""
+    from sklearn.decomposition import PCA
+
+    x = np.asarray(vectors, dtype=np.float64)
+    kept = min(2, *x.shape)
+    with np.errstate(all="ignore"):  # the share of a variance that is zero
+        found = PCA(kept, random_state=0).fit_transform(x)
+    return np.pad(found, ((0, 0), (0, 2 - kept))) + 0.0  # no negative zeros
+
+
+def _check_finite(result: FoldResult) -> None:
+    if not np.isfinite([*result.train_loss, *np.ravel(result.scores)]).all():
+        raise GcapsError("the training diverged: its loss is not a number any more; a smaller lr helps")

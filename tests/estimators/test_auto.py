@@ -1,0 +1,96 @@
+"""The rules behind ``auto``."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gcaps.config import CONFIGS, Config
+from gcaps.estimators import auto
+from gcaps.estimators.auto import DISPERSED_SIZES, RULES, SMALL_TRAINING_SET, resolve
+from gcaps.testing import hostile_graphs
+
+
+@pytest.fixture
+def graphs():
+    return hostile_graphs(16, seed=2)  # from one node to hubs
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """Let sixteen graphs count as many."""
+    monkeypatch.setattr(auto, "SMALL_TRAINING_SET", 16)
+
+
+def resolved(graphs, **settings):
+    return resolve(Config(**settings), graphs)[0]
+
+
+def test_every_setting_that_may_be_auto_has_a_rule_with_a_reason():
+    may_be = {
+        name
+        for config in CONFIGS.values()
+        for name, field in config.model_fields.items()
+        if "'auto'" in str(field.annotation)
+    }
+    assert may_be == set(RULES)
+    assert all(rule.__doc__ for rule in RULES.values())
+
+
+def test_no_auto_is_left_and_given_values_stay(graphs):
+    config, entries = resolve(Config(layers=2, dropout=0.3), graphs)
+    assert "auto" not in config.to_dict().values()
+    assert (config.layers, config.dropout) == (2, 0.3)
+    assert {entry.setting for entry in entries} == {
+        "features", "reduce", "epochs", "ensemble_size", "device", "with_svm"
+    }  # fmt: skip
+    assert all(entry.given == "auto" and entry.reason for entry in entries)
+
+
+def test_a_small_set_gets_many_epochs_an_ensemble_an_svm_and_no_dropout(graphs):
+    config = resolved(graphs)
+    assert (config.epochs, config.ensemble_size, config.with_svm, config.dropout) == (100, 3, True, 0.0)
+    assert resolved(graphs, selection="validation").with_svm is False, "it has no epoch to pick"
+
+
+def test_many_graphs_get_fewer_epochs_one_network_and_dropout(graphs, many):
+    config = resolved(graphs.subset([3] * 16))
+    assert (config.epochs, config.ensemble_size, config.with_svm, config.dropout) == (30, 1, False, 0.5)
+
+
+def test_many_graphs_of_dispersed_sizes_get_fewest_epochs_and_with_labels_one_layer(graphs, many):
+    sizes = np.sort(graphs.sizes)
+    assert sizes[14] > DISPERSED_SIZES * sizes[1]
+    assert (resolved(graphs).epochs, resolved(graphs).layers) == (12, 1)
+    without = replace(graphs, node_labels=None)
+    assert (resolved(without).epochs, resolved(without).layers) == (12, 4)
+    assert (resolved(graphs.subset([3] * 16)).epochs, resolved(graphs.subset([3] * 16)).layers) == (30, 4)
+
+
+def test_labels_decide_features_and_reduction(graphs):
+    assert (resolved(graphs).features, resolved(graphs).reduce) == (("labels",), "sum")
+    without = replace(graphs, node_labels=None)
+    assert (resolved(without).features, resolved(without).reduce) == (("degree",), "mean")
+
+
+def test_only_the_training_graphs_count(graphs, many):
+    few, _ = resolve(Config(), graphs, np.arange(15))
+    assert few.epochs == 100
+    same, _ = resolve(Config(), graphs, np.full(16, 3))
+    assert same.epochs == 30
+
+
+def test_a_setting_without_effect_is_named(graphs):
+    _, entries = resolve(Config(fgsd_bins=7, readout="mean", rank=5), graphs)
+    said = [str(entry) for entry in entries if entry.value is None]
+    assert said == [
+        "rank = 5 has no effect: readout = mean",
+        "fgsd_bins = 7 has no effect: fgsd is not among the features",
+    ]
+
+
+def test_a_resolution_reads_as_a_sentence(graphs):
+    _, entries = resolve(Config(), graphs)
+    said = {entry.setting: str(entry) for entry in entries}
+    assert said["epochs"] == f"epochs = 100 (auto: 16 training graphs, fewer than {SMALL_TRAINING_SET})"
+    assert said["features"] == "features = labels (auto: nodes have labels)"

@@ -1,0 +1,215 @@
+"""Every method has scikit-learn's manners."""
+
+import inspect
+import json
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+import gcaps
+from gcaps.config import CONFIGS
+from gcaps.errors import ConfigError, DataError
+from gcaps.estimators import METHODS, KernelSVC, make_estimator
+from gcaps.estimators.registry import estimator_class
+from gcaps.kernels import ShortestPath, WeisfeilerLehman
+from gcaps.testing import hostile_graphs
+
+NETWORK = {"epochs": 2, "hidden": 4}
+SMALL = {
+    "gcaps": {**NETWORK, "layers": 2, "rank": 4, "fc": 8},
+    "capsule-svm": {"layers": 2, "hidden": 4, "rank": 4, "C": (1.0,), "gamma": (1.0,)},
+    "dcnn": {"epochs": 2, "hops": 2},
+    "pscn": {**NETWORK, "field": 3, "channels": 4},
+    "ecc": {**NETWORK, "top": 4, "filter_hidden": 3},
+    "dgcnn": {**NETWORK, "layers": 2, "channels": 4, "dense": 4},
+    "gin": {**NETWORK, "layers": 2},
+    "deepsets": NETWORK,
+    "rw": {"decays": (1e-2,), "C": (1.0,), "inner_folds": 2},
+    "sp": {"C": (1.0,), "inner_folds": 2},
+    "gk": {"sizes": (3,), "C": (1.0,), "inner_folds": 2},
+    "wl": {"n_iter": (1, 2), "C": (1.0, 10.0), "inner_folds": 2},
+    "wloa": {"n_iter": (1,), "C": (1.0,), "inner_folds": 2},
+    "dgk": {"n_iter": (1,), "sizes": (3,), "dimension": 4, "C": (1.0,), "inner_folds": 2},
+    "mlg": {"levels": (1,), "eta": (1.0,), "gamma": (0.1,), "rank": 3, "samples": 8, "C": (1.0,), "inner_folds": 2},
+    "fgsd": {"bins": 10, "n_estimators": 5},
+    "ensemble": {"methods": ("wl", "deepsets")},
+}
+UNWEIGHTED = {"capsule-svm", "rw", "sp", "gk", "wl", "wloa", "dgk", "mlg", "ensemble"}
+"""Methods that take no sample weights and say so."""
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return hostile_graphs(48, seed=7, largest=10)
+
+
+@pytest.fixture(scope="module")
+def words(graphs):
+    """Classes as strings."""
+    return np.where(graphs.y == 1, "toxic", "harmless")
+
+
+@pytest.fixture(scope="module")
+def fitted(graphs, words):
+    """Every method, fitted once on the first 40 graphs."""
+    return {name: make_estimator(name, SMALL[name]).fit(graphs[:40], words[:40]) for name in METHODS}
+
+
+def test_every_method_has_settings_an_estimator_and_is_tested_here():
+    assert set(METHODS) == set(CONFIGS) == set(SMALL)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_constructor_spells_out_the_settings_and_their_defaults(method):
+    kind, config = estimator_class(method), CONFIGS[method]
+    parameters = inspect.signature(kind.__init__).parameters
+    assert not any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in parameters.values())
+    assert {name: parameters[name].default for name in config.model_fields} == {
+        name: field.default for name, field in config.model_fields.items()
+    }
+    assert set(parameters) - set(config.model_fields) <= {"self", "random_state", "verbose"}
+    assert all(p.annotation is not inspect.Parameter.empty for name, p in parameters.items() if name != "self")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_parameters_are_stored_as_given_cloned_and_set(method):
+    estimator = make_estimator(method, SMALL[method], random_state=5)
+    assert clone(estimator).get_params() == estimator.get_params()
+    assert {name: estimator.get_params()[name] for name in SMALL[method]} == SMALL[method]
+    assert estimator.set_params(random_state=6).random_state == 6
+    with pytest.raises(TypeError, match="wings"):
+        estimator_class(method)(wings=2)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_classes_are_predicted_in_the_sources_words(method, fitted, graphs, words):
+    model, new = fitted[method], graphs[40:]
+    assert model.classes_.tolist() == ["harmless", "toxic"]
+    probabilities = model.predict_proba(new)
+    assert probabilities.shape == (8, 2)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-5)
+    assert model.predict(new).tolist() == model.classes_[probabilities.argmax(axis=1)].tolist()
+    assert model.score(new, words[40:]) == np.mean(model.predict(new) == words[40:])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_saved_model_predicts_the_same_bits(method, fitted, graphs, tmp_path):
+    model = fitted[method]
+    model.save(tmp_path / "m")
+    again = gcaps.load_model(tmp_path / "m")
+    assert type(again) is type(model)
+    np.testing.assert_array_equal(again.predict_proba(graphs), model.predict_proba(graphs))
+    assert again.get_params() == model.get_params()
+    assert (again.resolved_, again.data_) == (json.loads(json.dumps(model.resolved_)), model.data_)
+    assert not [p for p in (tmp_path / "m").rglob("*") if p.suffix not in ("", ".json", ".safetensors")]
+    again.save(tmp_path / "again")
+    np.testing.assert_array_equal(gcaps.load_model(tmp_path / "again").predict(graphs), model.predict(graphs))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_is_auto_after_fit_and_each_resolution_has_a_reason(method, fitted):
+    model = fitted[method]
+    assert "auto" not in model.resolved_.values()
+    assert {entry.setting for entry in model.resolution_} >= {
+        name for name, value in model.config.to_dict().items() if value == "auto"
+    }
+    assert all(entry.reason for entry in model.resolution_)
+
+
+@pytest.mark.parametrize("method", ["gcaps", "gin", "capsule-svm", "fgsd"])
+def test_random_state_decides(method, graphs, words):
+    one, two, other = (
+        make_estimator(method, SMALL[method], random_state=seed).fit(graphs, words).predict_proba(graphs)
+        for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(one, two)
+    assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_sample_weights_count_or_are_refused(method, graphs, words):
+    weight = np.where(words == "toxic", 1.0, 0.0)
+    weight[0] = 1e-9
+    model = make_estimator(method, SMALL[method])
+    if method in UNWEIGHTED:
+        with pytest.raises(ConfigError, match="takes no sample_weight"):
+            model.fit(graphs, words, weight)
+        return
+    plain = clone(model).fit(graphs, words).predict_proba(graphs)[:, 1].mean()
+    assert model.fit(graphs, words, sample_weight=weight).predict_proba(graphs)[:, 1].mean() > plain
+    if method != "fgsd":  # a forest draws other trees
+        equal = clone(model).fit(graphs, words, np.full(48, 2.0)).predict_proba(graphs)
+        np.testing.assert_allclose(equal[:, 1].mean(), plain, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["gcaps", "wl"])
+def test_cross_validation_and_grid_search_take_graphs(method, graphs, words):
+    setting = {"gcaps": {"capsule_size": [1, 2]}, "wl": {"n_iter": [(0,), (2,)]}}[method]
+    estimator = make_estimator(method, SMALL[method])
+    assert cross_val_score(estimator, graphs, words, cv=2, n_jobs=2, error_score="raise").shape == (2,)
+    search = GridSearchCV(estimator, setting, cv=2, error_score="raise").fit(graphs, words)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.predict(graphs[:3]).dtype.kind == "U"
+
+
+def test_embeddings_and_kernels_stand_in_pipelines(graphs, words):
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    embedding = make_estimator("gcaps", SMALL["gcaps"])
+    pipeline = make_pipeline(embedding, StandardScaler(), LogisticRegression()).fit(graphs, words)
+    assert set(pipeline.predict(graphs)) <= {"toxic", "harmless"}
+    kernel = make_pipeline(WeisfeilerLehman(2), SVC(kernel="precomputed")).fit(graphs, words)
+    assert set(kernel.predict(graphs)) <= {"toxic", "harmless"}
+
+
+def test_any_kernels_can_be_chosen_from_saved_and_loaded(graphs, words, tmp_path):
+    model = KernelSVC([WeisfeilerLehman(1), ShortestPath()], C=(1.0, 10.0)).fit(graphs, words)
+    assert model.chosen_["kernel"] in ("WeisfeilerLehman", "ShortestPath")
+    assert model.decision_function(graphs).shape == (48,)
+    model.save(tmp_path / "m")
+    np.testing.assert_array_equal(gcaps.load_model(tmp_path / "m").predict_proba(graphs), model.predict_proba(graphs))
+    with pytest.raises(ConfigError, match="positive penalties"):
+        KernelSVC(WeisfeilerLehman(1), C=()).fit(graphs, words)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_mistakes_are_named(method, graphs):
+    model = make_estimator(method, SMALL[method])
+    with pytest.raises(NotFittedError):
+        model.predict(graphs)
+    with pytest.raises(NotFittedError):
+        model.save("nowhere")
+    with pytest.raises(DataError, match="at least two classes"):
+        model.fit(graphs, np.zeros(48, dtype=int))
+    with pytest.raises(DataError, match="48 labels, one for each graph"):
+        model.fit(graphs, np.zeros(3, dtype=int))
+    with pytest.raises(DataError, match="contains real numbers"):
+        model.fit(graphs, np.linspace(0, 1, 48))
+
+
+def test_settings_are_checked_in_fit_and_not_before(graphs):
+    model = gcaps.GraphCapsuleClassifier(hidden=0)
+    with pytest.raises(ConfigError, match=r"hidden: .* \(given: 0\)"):
+        model.fit(graphs)
+    with pytest.raises(ConfigError, match="no effect under schedule = cosine"):
+        gcaps.GraphCapsuleClassifier(decay=0.5).fit(graphs)
+
+
+def test_a_class_without_training_graphs_has_no_column(graphs):
+    y = np.array(["a", "b", "c"] * 16)
+    model = make_estimator("wl", SMALL["wl"]).fit(graphs.subset(np.flatnonzero(y != "c")), y[y != "c"])
+    assert model.classes_.tolist() == ["a", "b"]
+
+
+def test_the_ensemble_averages_its_members(graphs, words):
+    model = make_estimator("ensemble", SMALL["ensemble"]).fit(graphs, words)
+    members = [make_estimator(name).fit(graphs, words).predict_proba(graphs) for name in ("wl", "deepsets")]
+    np.testing.assert_allclose(model.predict_proba(graphs), np.mean(members, axis=0), atol=1e-12)
+    mixed = gcaps.GraphEnsemble([KernelSVC(WeisfeilerLehman(1)), "sp"]).fit(graphs, words)
+    assert mixed.predict(graphs).shape == (48,)
