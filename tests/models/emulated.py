@@ -1,7 +1,8 @@
 """A device other than the CPU, emulated for tests on hosts without a GPU.
 
 Its tensors report the device ``meta`` but hold their values in CPU memory. Operations compute with these values, so
-shapes may depend on data (``nonzero``, ``.item()``), and raise if tensors of both devices are mixed, as they do for CUDA.
+shapes may depend on data (``nonzero``, ``.item()``), and raise if tensors of both devices are mixed, as they do for
+CUDA.
 """
 
 from collections.abc import Iterator
