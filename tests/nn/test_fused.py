@@ -11,13 +11,12 @@ from gcaps.features import NodeFeatures
 from gcaps.models import GCAPS
 from gcaps.nn import MeanCovariance
 from gcaps.nn.conv import flatten_capsules
-from gcaps.nn.regularization import Dropout
-from gcaps.nn.filters import batch_filter
 from gcaps.nn.cpu import blocks, readout, stack
 from gcaps.nn.cpu.head import Head
 from gcaps.nn.cpu.stack import can_fuse
-from gcaps.nn.regularization import BatchNorm
+from gcaps.nn.filters import batch_filter
 from gcaps.nn.readout import segment_covariance, segment_mean, signed_root, upper_triangle
+from gcaps.nn.regularization import BatchNorm, Dropout
 from gcaps.testing import hostile_graphs
 
 MIXED = FeatureConfig(features=("labels", "attributes", "degree"))
