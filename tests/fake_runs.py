@@ -149,7 +149,9 @@ def _outcome(plan: Plan, cell: Cell, epochs: int, status: str | None, *, stop_ea
         validation_accuracy=validation.tolist() if network and stop_early else [],
         seconds=seconds,
         chosen={"kernel": "Fake", "C": float(10.0 ** rng.integers(-1, 2)), "inner": 0.5} if method == "wl" else {},
-        resolution=["layers = 4 (auto: few graphs (here))", "lr = 0.1 has no effect: it is a test"] if network else [],
+        resolution=[f"layers = 4 (auto: few graphs ({size - len(test)}))", "lr = 0.1 has no effect: no"]
+        if network
+        else [],
         resolved={"layers": 4, "epochs": epochs, "hidden": 33, "batch_size": 30 + cell.fold} if network else {},
     )
     turn = 2 * np.pi * labels / classes

@@ -185,9 +185,14 @@ def settings_of(study: Study, label: str) -> list[Setting]:
 
 
 def _reasons(folds: Iterable[FoldResult], name: str) -> list[str]:
-    """Return why a setting was resolved as it was, as the folds recorded it."""
-    found = [_REASON.fullmatch(line) for fold in folds for line in fold.resolution]
-    return _distinct(f"no effect: {m[3]}" if m[3] else m[2] for m in found if m is not None and m[1] == name)
+    """Return why a setting was resolved to each of its values; of folds that agree, the reason of the first."""
+    found: dict[str, str] = {}
+    for fold in folds:
+        for match in filter(None, map(_REASON.fullmatch, fold.resolution)):
+            if match[1] == name:
+                reason = f"no effect: {match[3]}" if match[3] else match[2]
+                found.setdefault(setting_text(fold.resolved.get(name)), reason)
+    return list(found.values())
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:
