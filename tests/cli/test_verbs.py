@@ -1,7 +1,6 @@
 """The verbs as a user types them, in processes of their own."""
 
 import csv
-import json
 import os
 import subprocess
 import sys
@@ -10,8 +9,7 @@ import pytest
 
 import gcaps
 from gcaps.cli.options import with_config
-from gcaps.config import Config
-from gcaps.evaluation import METHODS
+from gcaps.config import CONFIGS, Config
 
 SMALL = ["--epochs", "2", "--layers", "1", "--hidden", "4", "--rank", "4", "--fc", "8"]
 
@@ -68,11 +66,11 @@ def test_evaluate_is_the_same_for_one_and_two_threads_and_jobs(tmp_path):
     for name, threads, jobs in (("a", "1", 1), ("b", "2", 2)):
         run("evaluate", "MUTAG", "-o", tmp_path / f"{name}.json", "--folds", 3, "--jobs", jobs, *SMALL,
             cwd=tmp_path, OMP_NUM_THREADS=threads, MKL_NUM_THREADS=threads)  # fmt: skip
-    first, second = (json.loads((tmp_path / f"{n}.json").read_text())["folds"] for n in "ab")
+    first, second = (gcaps.Result.read(tmp_path / f"{n}.json").folds for n in "ab")
     for a, b in zip(first, second, strict=True):
-        assert a["predictions"] == b["predictions"]
-        assert a["scores"] == b["scores"]
-        assert a["train_loss"] == b["train_loss"]
+        assert a.predictions == b.predictions
+        assert a.scores == b.scores
+        assert a.train_loss == b.train_loss
 
 
 def test_evaluate_writes_json_and_html(tmp_path):
@@ -131,7 +129,7 @@ def test_options_win_over_the_file_and_the_file_over_defaults(tmp_path):
 
 @pytest.mark.parametrize("method", ["gin", "wl"])
 def test_every_setting_of_a_method_is_an_option_of_evaluate(method):
-    kind = METHODS[method].config
+    kind = CONFIGS[method]
     found = run("evaluate", "--method", method, "--help", COLUMNS="200").stdout
     for name in kind.model_fields:
         assert "--" + name.replace("_", "-") in found
@@ -152,6 +150,6 @@ def test_lists_of_numbers_are_joined_with_commas():
     def command(*, config):
         got.append(config)
 
-    kind = METHODS["wl"].config
-    with_config(command, kind)(config_file=None, **(dict.fromkeys(kind.model_fields) | {"heights": "1,3", "C": "0.1"}))
-    assert got == [kind(heights=(1, 3), C=(0.1,))]
+    kind = CONFIGS["wl"]
+    with_config(command, kind)(config_file=None, **(dict.fromkeys(kind.model_fields) | {"n_iter": "1,3", "C": "0.1"}))
+    assert got == [kind(n_iter=(1, 3), C=(0.1,))]
