@@ -131,7 +131,8 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> Array:
         """Return the most probable class of each graph [G], in the source's words."""
-        chosen: Array = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        probabilities = self.predict_proba(X)
+        chosen: Array = self.classes_[probabilities.argmax(axis=1)]
         return chosen
 
     def score(self, X: Any, y: Sequence[Any] | Array | None = None, sample_weight: Any = None) -> float:

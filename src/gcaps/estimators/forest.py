@@ -89,11 +89,15 @@ class FGSDForestClassifier(TransformerMixin, GraphClassifier):  # type: ignore[m
 
     def state(self) -> State:
         """Return the trees and the histogram's bins."""
-        return self.trees_.arrays(), {"fgsd": self.fgsd_.state()}
+        histogram = {"range": float(self.fgsd_.range_), "edges": np.asarray(self.fgsd_.edges_).tolist()}
+        return self.trees_.arrays(), {"histogram": histogram}
 
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
         """Build the histogram and the trees again."""
-        self.fgsd_ = GraphFGSD.from_state(values["fgsd"])
+        config = ForestConfig.parse(self.resolved_)
+        self.fgsd_ = GraphFGSD(config.bins, spacing=config.spacing)
+        self.fgsd_.range_ = float(values["histogram"]["range"])
+        self.fgsd_.edges_ = np.asarray(values["histogram"]["edges"], dtype=np.float64)
         self.trees_ = Trees(**arrays)
 
 
