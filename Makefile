@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench clean
+.PHONY: help demo test test-slow lint format bench docs docs-serve clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -43,8 +43,14 @@ bench: $(VENV)/.dev  ## Speed and memory against peers, short form
 	$(BIN)/python benchmarks/distances.py
 	$(BIN)/python benchmarks/compare.py kill --short
 
-clean:  ## Remove the environment and what the demo made
-	rm -rf $(VENV) demo
+docs: $(VENV)/.docs  ## Build the documentation into site/ (open site/index.html)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: $(VENV)/.docs  ## Serve the documentation and rebuild it when a page changes
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
+clean:  ## Remove the environment, the documentation's pages and what the demo made
+	rm -rf $(VENV) demo site
 
 # torch first and pinned: left to another package's requirement, pip may fetch gigabytes of another build
 $(VENV)/.demo: pyproject.toml constraints.txt
@@ -52,6 +58,10 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 	@echo "installing into $(VENV) (torch first; this takes a few minutes once)"
 	$(PIP) $$(grep '^torch==' constraints.txt)
 	$(PIP) --editable '.[demo]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.demo
+	$(PIP) --editable '.[docs]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.demo

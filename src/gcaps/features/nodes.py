@@ -65,7 +65,7 @@ def resolve(config: FeatureConfig, graphs: GraphSet) -> tuple[str, ...]:
     """The features that ``auto`` stands for on this set: its labels; where it has none, degrees.
 
     The paper takes FGSD where labels are missing. With it networks learn their training graphs by heart (see
-    docs/accuracy.md), so it counts only when asked for; so do attributes, since the paper's tables rest on labels.
+    docs/results/accuracy.md), so it counts only when asked for; so do attributes, since the paper's tables rest on labels.
     """
     if config.features != "auto":
         return config.features
