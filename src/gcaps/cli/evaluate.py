@@ -21,9 +21,7 @@ def run(
     data: Data,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Write the result as a record: FILE.json and FILE.npz."
-        ),
+        typer.Option("-o", "--output", metavar="FILE", help="Write the result as a record: FILE.json and FILE.npz."),
     ] = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page with tables and figures here.")
@@ -55,20 +53,12 @@ def run(
 
     from rich.console import Console
 
-<<<<<<< HEAD
     from gcaps.data.catalog import load
     from gcaps.errors import ConfigError, GcapsError
     from gcaps.estimators.auto import resolve
     from gcaps.evaluation import compare
     from gcaps.evaluation.splits import folds_of
     from gcaps.report import print_comparison, write_report
-=======
-    from gcaps.data.audit import describe, facts
-    from gcaps.data.catalog import load
-    from gcaps.evaluation import evaluate
-    from gcaps.evaluation.folds import read_splits
-    from gcaps.report import print_result, write_page
->>>>>>> main
     from gcaps.training import training_bar
 
     if output is not None and output.suffix != ".json":
