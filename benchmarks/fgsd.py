@@ -273,7 +273,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sections", nargs="+", default=["exactness", "speed", "sketch"])
     parser.add_argument("--sets", nargs="+", help="data sets; by default all of the section that are found")
-    parser.add_argument("--peer-share", type=float, default=0.05, help="share of the graphs that pinv and Cholesky are timed on")
+    parser.add_argument(
+        "--peer-share", type=float, default=0.05, help="share of the graphs that pinv and Cholesky run on"
+    )
     parser.add_argument("--sizes", nargs="+", type=int, default=[10**4, 31623, 10**5, 316228, 10**6])
     parser.add_argument("--graphs", nargs="+", choices=LARGE, default=list(LARGE), help="of the sketches")
     parser.add_argument("--short", action="store_true", help="small sets, few graphs, sketches up to 10⁵ nodes")
