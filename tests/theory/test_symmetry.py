@@ -47,4 +47,4 @@ def test_the_whole_network_is_invariant(capsule):
 
 def test_invariance_error_shows_a_function_that_looks_at_node_order():
     graphs = hostile_graphs(16, seed=3)
-    assert invariance_error(lambda some: np.asarray(some.x)[some.node_ptr[:-1]], graphs) > 0.1
+    assert invariance_error(lambda some: np.asarray(some.x)[some.ptr[:-1]], graphs) > 0.1

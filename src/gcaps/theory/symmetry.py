@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gcaps.data.graphset import GraphSet
 from gcaps.testing import assert_permutation_invariant
-from gcaps.testing.assertions import OfGraphs
+from gcaps.testing import OfGraphs
 
 Layer = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(x [n, c], edge_index [2, e], edge_weight [e] or None) to outputs [n, …]."""
