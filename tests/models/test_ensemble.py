@@ -69,25 +69,6 @@ def test_an_ensemble_is_trained_saved_and_loaded(tmp_path, method):
     np.testing.assert_array_equal(loaded.predict_proba(graphs), model.predict_proba(graphs))
 
 
-@pytest.mark.parametrize(
-    ("settings", "total"),
-    [
-        ({"readout": "mean"}, False),
-        ({"readout": "sum"}, True),
-        ({"reduce": "mean"}, False),
-        ({"reduce": "sum"}, True),
-    ],
-)
-def test_inputs_stand_beside_the_graph_vector(settings, total):
-    graphs = hostile_graphs(12, seed=2)
-    x = np.random.default_rng(0).standard_normal((graphs.num_nodes, 3))
-    network = build_network(Config(**SMALL | settings, inputs=True, ensemble_size=1), 3, 2, graphs).eval()
-    found = network.embed(whole_batch(graphs, x, torch.float32))[:, -3:].detach().numpy()
-    for g in range(len(graphs)):
-        rows = x[graphs.ptr[g] : graphs.ptr[g + 1]]
-        np.testing.assert_allclose(found[g], rows.sum(0) if total else rows.mean(0), rtol=1e-5, atol=1e-5)
-
-
 def test_an_ensemble_that_does_not_fit_in_memory_is_refused(monkeypatch):
     config = Config(rank=64, ensemble_size=1)
     one = 4 * 4 * MeanCovariance.length(3 * config.hidden * config.capsule_size, 64, True) * (config.fc + 3)
