@@ -2,21 +2,22 @@
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 
 from gcaps.cli.app import main
-from gcaps.evaluation import Comparison, dispatch
+from gcaps.evaluation import Comparison, executor
 from tests.cli.test_verbs import run
 
-GRID = "[set]\nepochs = 2\nhidden = [2, 4]\n[fgsd]\ntrees = 5\n"
+GRID = "[deepsets]\nepochs = 2\nhidden = [2, 4]\n[fgsd]\nn_estimators = 5\n"
 
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory):
     folder = tmp_path_factory.mktemp("verb")
     (folder / "grid.toml").write_text(GRID)
-    said = run("compare", "families", "--methods", "set,fgsd", "--folds", 2, "--seeds", "0,1",
+    said = run("compare", "families", "--methods", "deepsets,fgsd", "--folds", 2, "--seeds", "0,1",
                "--grid", folder / "grid.toml", "-o", folder / "run", "--jobs", 1)  # fmt: skip
     return folder, said
 
@@ -24,15 +25,15 @@ def done(tmp_path_factory):
 def test_compare_prints_a_line_a_cell_and_a_table(done):
     folder, said = done
     assert "8 cells to run, 0 there already, 1 at a time" in said.stderr
-    assert said.stderr.count("families set seed") == 4
+    assert said.stderr.count("families deepsets seed") == 4
     assert "8 cells done" in said.stdout
-    assert [line.split()[0] for line in said.stdout.splitlines()[1:3]] == ["set", "fgsd"]
+    assert [line.split()[0] for line in said.stdout.splitlines()[1:3]] == ["deepsets", "fgsd"]
     found = Comparison.read(folder / "run")
     assert found.missing() == []
-    assert found.plan.command.startswith("gcaps compare families --methods set,fgsd")
+    assert found.plan.command.startswith("gcaps compare families --methods deepsets,fgsd")
 
 
-def test_without_data_it_goes_on_and_then_verifies(done):
+def test_without_data_it_continues_and_then_verifies(done):
     folder, said = done
     next((folder / "run").glob("cells/families/fgsd/seed1-fold1*")).unlink()
     again = run("compare", "-o", folder / "run", "--jobs", 1)
@@ -45,11 +46,8 @@ def test_without_data_it_goes_on_and_then_verifies(done):
 def test_verify_fails_where_a_prediction_differs(done, tmp_path):
     folder, _ = done
     result = Comparison.read(folder / "run").result("families", "fgsd")
-    result.save(tmp_path / "r.json")
-    raw = json.loads((tmp_path / "r.json").read_text())
-    for fold in raw["folds"]:
-        fold["predictions"][0] = (fold["predictions"][0] + 1) % 4
-    (tmp_path / "r.json").write_text(json.dumps(raw))
+    wrong = [replace(fold, predictions=[(fold.predictions[0] + 1) % 4, *fold.predictions[1:]]) for fold in result.folds]
+    replace(result, folds=wrong).save(tmp_path / "r.json")
     found = run("compare", "--verify", tmp_path / "r.json", check=False)
     assert found.returncode == 1
     assert found.stdout.startswith("different: ")
@@ -66,6 +64,9 @@ def test_verify_fails_where_a_prediction_differs(done, tmp_path):
         (["--experiment", "pape", "-o", "{tmp}/r"], 4, "there is no experiment 'pape'"),
         (["-o", "{tmp}/r", "--folds", "3"], 4, "--folds needs a data set"),
         (["--verify"], 4, "--verify needs recorded results"),
+        (["families", "-o", "{tmp}/r", "--record", "{tmp}/r.txt"], 4, "a record's name ends in .json"),
+        (["ENZYMES", "--experiment", "own", "-o", "{tmp}/r", "--grid", "nothing.toml"], 4, "nothing.toml"),
+        (["MUTAG", "--experiment", "own", "-o", "{tmp}/r"], 4, "the experiment has no entry on MUTAG"),
     ],
 )
 def test_mistakes_are_one_line(arguments, code, message, tmp_path, capsys):
@@ -78,9 +79,9 @@ def test_mistakes_are_one_line(arguments, code, message, tmp_path, capsys):
 
 
 def test_a_cluster_that_does_not_answer_is_one_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(dispatch, "PATIENCE", 1)
+    monkeypatch.setattr(executor, "TIMEOUT", 1)
     with pytest.raises(SystemExit) as left:
-        main(["compare", "families", "--methods", "set", "-o", str(tmp_path / "r"), "--cluster", "tcp://127.0.0.1:9"])
+        main(["compare", "families", "--methods", "deepsets", "-o", str(tmp_path / "r"), "--cluster", "tcp://127.0.0.1:9"])
     assert left.value.code == 1
     assert "tcp://127.0.0.1:9: no Dask scheduler answers there" in capsys.readouterr().err.splitlines()[-1]
 
@@ -88,6 +89,20 @@ def test_a_cluster_that_does_not_answer_is_one_line(tmp_path, capsys, monkeypatc
 def test_a_cluster_without_dask_says_what_to_install(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(SystemExit) as left:
-        main(["compare", "families", "--methods", "set", "-o", str(tmp_path / "r"), "--cluster", "tcp://127.0.0.1:9"])
+        main(["compare", "families", "--methods", "deepsets", "-o", str(tmp_path / "r"), "--cluster", "tcp://127.0.0.1:9"])
     assert left.value.code == 4
     assert "pip install 'gcaps[cluster]'" in capsys.readouterr().err
+
+
+def test_an_experiment_becomes_a_record_that_verifies(tmp_path):
+    (tmp_path / "e.toml").write_text(
+        '[[entries]]\nlabel = "few trees"\nmethod = "fgsd"\ndata = "families"\nfolds = 3\nfirst = 2\n'
+        "settings = { n_estimators = 5 }\n"
+    )
+    run("compare", "--experiment", tmp_path / "e.toml", "-o", tmp_path / "run", "--record", tmp_path / "few.json")
+    page = json.loads((tmp_path / "few.json").read_text())
+    assert [(row["data"], row["label"], len(row["folds"])) for row in page["results"]] == [("families", "few trees", 2)]
+    assert page["command"].startswith("gcaps compare --experiment")
+    for path in (tmp_path / "few.json", tmp_path / "run"):
+        found = run("compare", "--verify", path, "--only", "few trees").stdout
+        assert found.startswith(f"same: {path}: families few trees (fold ")

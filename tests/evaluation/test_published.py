@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gcaps.evaluation.published import RULES, SOURCES, published, published_graphs
+from gcaps.evaluation.published import RULES, SOURCES, best_known, published, published_graphs
 
 
 def test_the_papers_own_row_comes_first_as_shares_of_one() -> None:
@@ -58,3 +58,9 @@ def test_every_row_is_complete_and_in_range(name: str) -> None:
         assert row.protocol in RULES
         assert (row.mean is None) == (row.status is not None)
         assert row.mean is None or 0 < row.mean < 1
+
+
+def test_the_best_known_number_is_no_published_row() -> None:
+    assert best_known("PTC_MR") == best_known("PTC") == pytest.approx(0.638)
+    assert best_known("no such set") is None
+    assert {row.source for row in published("NCI1")} == {"paper", "fair"}

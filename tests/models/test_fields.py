@@ -5,10 +5,10 @@ from itertools import permutations
 import networkx as nx
 import numpy as np
 import pytest
-
-from gcaps.data.hashing import stable_colors
-from gcaps.data.graphset import GraphSet
 from gcaps.models.config import PSCNConfig
+
+from gcaps.data.graphset import GraphSet
+from gcaps.data.hashing import stable_colors
 from gcaps.models.field_kernels import adjacency_bits, assemble, canonical_order
 from gcaps.models.fields import ReceptiveFields, walk_counts
 from gcaps.testing import hostile_graphs, permute_nodes

@@ -190,8 +190,8 @@ class RandomCapsuleSVC(NetworkClassifier):
         config, self.resolution_ = resolve(given, prepared.graphs, train)
         graphs, seed, began = prepared.graphs, self._seed(), time.perf_counter()
         with reproducible(seed, config.threads):
-            features = NodeFeatures.fit(config, graphs, train)
-            x = features if graphs.mapped else features.encode(graphs)
+            features = NodeFeatures.fit(config, prepared, train)
+            x = features if graphs.mapped else features.encode(prepared)
             merge = network_class(config).merges(config)
             source = BatchSource(graphs, x, merge=merge, y=codes, prepared=prepared)
             network = fit_random_capsule_svm(config, source, np.asarray(train, np.int64), len(classes), seed)

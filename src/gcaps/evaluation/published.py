@@ -1,4 +1,4 @@
-"""What others have published for a data set, so that our numbers never stand alone."""
+"""Published accuracies, for comparison with ours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCES: dict[Source, str] = {
     "paper": "GCAPS-CNN paper",
     "fair": "Errica et al., 2020",
 }
-"""Who published a number."""
+"""Where a number was published."""
 
 RULES: dict[str, str] = {
     "paper": "hyper-parameters tuned on the training loss; the epoch rule is not stated",
@@ -25,7 +25,7 @@ RULES: dict[str, str] = {
 """How a published number was chosen, in words."""
 
 _SAME = {"PTC_MR": "PTC"}
-"""Sets that the paper knows under another name."""
+"""Sets that the paper calls by another name."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Published:
     std: float | None
     """None where only a mean was reported."""
     status: str | None = None
-    """The source's own words where there is no number, such as "out of memory"."""
+    """What the source says where there is no number, such as "out of memory"."""
 
 
 @cache
@@ -50,9 +50,9 @@ def _tables() -> dict[str, Any]:
 
 
 def published(dataset: str) -> list[Published]:
-    """Every row published for ``dataset``, in the order of the sources; none for a set that nobody reported.
+    """All rows published for ``dataset``, in the order of the sources; empty for a set that none reports.
 
-    ENZYMES with its continuous attributes is a data set of its own, ``ENZYMES_attributes``: a run on the labels alone
+    ENZYMES with its continuous attributes is a separate data set, ``ENZYMES_attributes``: a run on the labels alone
     must not be compared with it.
     """
     name = _SAME.get(dataset, dataset)
@@ -70,6 +70,12 @@ def published(dataset: str) -> list[Published]:
 
 
 def published_graphs(dataset: str) -> int | None:
-    """How many graphs the published rows are about; None for a set that nobody reported."""
+    """Number of graphs behind the published rows; None for a set that none reports."""
     entry = _tables()["datasets"].get(_SAME.get(dataset, dataset))
     return None if entry is None else int(entry["graphs"])
+
+
+def best_known(dataset: str) -> float | None:
+    """The best accuracy known from any method that reads the test fold once, as a share of one."""
+    value = _tables()["best"].get(_SAME.get(dataset, dataset))
+    return None if value is None else value / 100
