@@ -31,10 +31,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from gcaps.allocation import freed_memory_kept
 from rich.console import Console
 from rich.table import Table
 
-from gcaps.allocation import freed_memory_kept
 from gcaps.batching import Batch, BatchSource
 from gcaps.config import Config
 from gcaps.data import random_molecules

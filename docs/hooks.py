@@ -117,7 +117,9 @@ def _values_of(setting: str) -> str:
     """Return what a setting's description says after ``auto:``."""
     from gcaps.config import CONFIGS
 
-    texts = [config.model_fields[setting].description or "" for config in CONFIGS.values() if setting in config.model_fields]
+    texts = [
+        config.model_fields[setting].description or "" for config in CONFIGS.values() if setting in config.model_fields
+    ]
     found = next((text for text in texts if "auto:" in text), "")
     return found.partition("auto:")[2].strip()
 
@@ -239,7 +241,9 @@ def _formula(source: str, *, inline: bool = False) -> str:
     with mpl.rc_context({"mathtext.fontset": "stix", "svg.hashsalt": "gcaps"}):
         mathtext.math_to_image(f"${tex}$", file, prop=FontProperties(size=13), format="svg")
     svg = file.getvalue()
-    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    svg = re.sub(
+        r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL
+    )
     svg = re.sub(r"\s*\n\s*", " ", svg).replace("fill: #ffffff", "fill: none")
     label = html.escape(tex, quote=True)
     svg = svg.replace("<svg", f'<svg class="formula" role="img" aria-label="{label}"', 1)

@@ -12,7 +12,6 @@ from gcaps.models.gcaps import require_memory
 from gcaps.models.registry import build_network
 from gcaps.nn import MeanCovariance
 from gcaps.testing import hostile_graphs
-from tests.conftest import whole_batch
 
 SMALL = {"hidden": 4, "layers": 2, "epochs": 3, "reduce": "sum", "dropout": 0.5, "with_svm": False}
 
