@@ -45,7 +45,8 @@ def module_page(module: str) -> str:
     found = importlib.import_module(module)
     names = [name for name in found.__all__ if not name.startswith("__")]
     names = [name for name in names if not inspect.ismodule(getattr(found, name))]
-    about = f"# {module}\n\n::: {module}\n    options: {{members: false, show_root_heading: false, show_root_toc_entry: false}}\n\n"
+    options = "{members: false, show_root_heading: false, show_root_toc_entry: false}"
+    about = f"# {module}\n\n::: {module}\n    options: {options}\n\n"
     return about + "".join(f"::: {module}.{name}\n\n" for name in sorted(names, key=_classes_first(found)))
 
 
@@ -82,8 +83,8 @@ def _settings_lines() -> Iterator[str]:
     )
     yield f"- A training set is **small** below {auto.SMALL_TRAINING_SET} graphs."
     yield (
-        f"- Sizes are **dispersed** if the training set is not small and the 90th percentile of the numbers of nodes is "
-        f"more than {auto.DISPERSED_SIZES} times the 10th.\n"
+        "- Sizes are **dispersed** if the training set is not small and the 90th percentile of the numbers of nodes "
+        f"is more than {auto.DISPERSED_SIZES} times the 10th.\n"
     )
     yield "| setting | values | why |"
     yield "|---|---|---|"
