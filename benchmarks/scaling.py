@@ -31,10 +31,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from gcaps.allocation import freed_memory_kept
 from rich.console import Console
 from rich.table import Table
 
-from gcaps.allocation import freed_memory_kept
 from gcaps.batching import Batch, BatchSource
 from gcaps.config import Config
 from gcaps.data import random_molecules
@@ -87,7 +87,7 @@ def molecules(count: int) -> Batch:
     graphs: GraphSet = next(iter(random_molecules(count)))
     rng = np.random.default_rng(0)
     x = rng.standard_normal((graphs.num_nodes, 8)).astype(np.float32)
-    return BatchSource(graphs, x).take(np.arange(count))
+    return BatchSource(graphs, x, y=graphs.y).take(np.arange(count))
 
 
 def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
@@ -105,7 +105,7 @@ def growth(section: str, largest: int, repeats: int) -> list[dict[str, Any]]:
                 batch = random_graphs(edges // 5_000, 1_000, 5_000)
             else:
                 batch = random_graphs(2, edges // 10, edges // 2 if section == "one" else 0)
-            size = len(batch.index) if section == "nodes" else batch.col.numel() // 2
+            size = len(batch.batch) if section == "nodes" else batch.col.numel() // 2
             rows.append((size, step_seconds(batch, plain, repeats)))
             del batch
     elif section == "graphs":
@@ -135,7 +135,7 @@ with joined("start again"):
     config = Config(batch_size=int(sys.argv[2]))
     features, dtype = NodeFeatures.fit(config, graphs), getattr(torch, sys.argv[3])
     with reproducible(0, 1):
-        source = BatchSource(graphs, features.encode(graphs), dtype)
+        source = BatchSource(graphs, features.encode(graphs), dtype, y=graphs.y)
         network = GCAPS(source.num_features, 2, config).to(dtype)
         run = TrainingRun(network, source, np.arange(len(graphs)), config, seed=0)
         epochs = [run.epoch() for _ in range(5)]

@@ -11,8 +11,9 @@ import importlib
 import inspect
 import io
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import griffe
 
@@ -44,7 +45,8 @@ def module_page(module: str) -> str:
     found = importlib.import_module(module)
     names = [name for name in found.__all__ if not name.startswith("__")]
     names = [name for name in names if not inspect.ismodule(getattr(found, name))]
-    about = f"# {module}\n\n::: {module}\n    options: {{members: false, show_root_heading: false, show_root_toc_entry: false}}\n\n"
+    options = "{members: false, show_root_heading: false, show_root_toc_entry: false}"
+    about = f"# {module}\n\n::: {module}\n    options: {options}\n\n"
     return about + "".join(f"::: {module}.{name}\n\n" for name in sorted(names, key=_classes_first(found)))
 
 
@@ -65,6 +67,7 @@ def _settings_lines() -> Iterator[str]:
     from gcaps.config import CONFIGS
     from gcaps.estimators import auto
     from gcaps.estimators.registry import METHODS, estimator_class
+    from gcaps.evaluation.experiments import Entry, Experiment
 
     yield "# Settings\n"
     yield (
@@ -80,8 +83,8 @@ def _settings_lines() -> Iterator[str]:
     )
     yield f"- A training set is **small** below {auto.SMALL_TRAINING_SET} graphs."
     yield (
-        f"- Sizes are **dispersed** if the training set is not small and the 90th percentile of the numbers of nodes is "
-        f"more than {auto.DISPERSED_SIZES} times the 10th.\n"
+        "- Sizes are **dispersed** if the training set is not small and the 90th percentile of the numbers of nodes "
+        f"is more than {auto.DISPERSED_SIZES} times the 10th.\n"
     )
     yield "| setting | values | why |"
     yield "|---|---|---|"
@@ -93,63 +96,77 @@ def _settings_lines() -> Iterator[str]:
         yield f"## `{method}`: {title} {{#{method}}}\n"
         name = estimator_class(method).__name__
         yield f"[`{name}`][gcaps.estimators.{name}]. {_paragraphs(inspect.getdoc(config) or '')}\n"
-        yield "| setting | type | default | meaning |"
-        yield "|---|---|---|---|"
-        for field, info in config.model_fields.items():
-            default = _text(info.default)
-            yield f"| `{field}` | {_cell(_type(info))} | `{default}` | {_cell(info.description or '')} |"
-        yield ""
+        yield from _fields(config)
+    yield "## Experiment files {#experiments}\n"
+    yield "The keys of a TOML file for `gcaps compare --experiment FILE`.\n"
+    yield from _fields(Experiment)
+    yield "Keys of an `[[entries]]` table, a row with settings, data sets or folds of its own:\n"
+    yield from _fields(Entry)
+
+
+def _fields(config: Any) -> Iterator[str]:
+    """Yield the table of a settings class."""
+    yield "| setting | type | default | meaning |"
+    yield "|---|---|---|---|"
+    for name, info in config.model_fields.items():
+        meaning = _cell(info.description or "")
+        yield f"| `{info.alias or name}` | {_cell(_type(info))} | {_default(info.default)} | {meaning} |"
+    yield ""
 
 
 def _values_of(setting: str) -> str:
     """Return what a setting's description says after ``auto:``."""
     from gcaps.config import CONFIGS
 
-    texts = [config.model_fields[setting].description or "" for config in CONFIGS.values() if setting in config.model_fields]
+    texts = [
+        config.model_fields[setting].description or "" for config in CONFIGS.values() if setting in config.model_fields
+    ]
     found = next((text for text in texts if "auto:" in text), "")
     return found.partition("auto:")[2].strip()
 
 
+PLAIN = {int: "integer", float: "number", bool: "`true` or `false`", str: "text", NoneType: "none", dict: "table"}
+
+
 def _type(info: Any) -> str:
-    """Return the type of a setting, with its bounds, as a reader would write it."""
-    text = re.sub(r"\s+", " ", _annotation(info.annotation))
-    bounds = [_bound(entry) for entry in info.metadata]
-    return ", ".join([text, *(bound for bound in bounds if bound)])
+    """Return the type of a setting as a reader would write it, such as ``integer 1…32 or `auto```."""
+    return _annotation(info.annotation, info.metadata)
 
 
-def _annotation(annotation: Any) -> str:
-    from types import NoneType, UnionType
-    from typing import Annotated, Literal, Union, get_args, get_origin
-
+def _annotation(annotation: Any, bounds: Iterable[Any] = ()) -> str:
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        inner = [_bound(entry) for field in arguments[1:] for entry in getattr(field, "metadata", [field])]
-        return ", ".join([_annotation(arguments[0]), *(bound for bound in inner if bound)])
+        inner = [entry for field in arguments[1:] for entry in getattr(field, "metadata", [field])]
+        return _annotation(arguments[0], inner)
     if origin is Literal:
-        return " or ".join(f"`{value}`" for value in arguments)
+        return _either([f"`{value}`" for value in arguments])
     if origin in (Union, UnionType):
-        return " or ".join(_annotation(argument) for argument in arguments)
+        return _either([_annotation(argument, bounds) for argument in arguments])
     if origin is tuple:
-        return f"list of {_annotation(arguments[0])}"
-    names = {int: "integer", float: "number", bool: "`true` or `false`", str: "text", NoneType: "none"}
-    return names.get(annotation) or str(annotation)
+        return "list of " + re.sub(r"^(integer|number|table)", r"\1s", _annotation(arguments[0]))
+    if annotation in (int, float):
+        return f"{PLAIN[annotation]} {_interval(bounds)}".strip()
+    return PLAIN.get(origin or annotation, "table")  # a settings class
 
 
-def _bound(entry: Any) -> str:
-    for name, sign in (("ge", "≥"), ("gt", ">"), ("le", "≤"), ("lt", "<")):
-        if hasattr(entry, name):
-            return f"{sign} {getattr(entry, name)}"
-    return ""
+def _either(parts: list[str]) -> str:
+    return ", ".join(parts[:-1]) + f" or {parts[-1]}" if len(parts) > 1 else parts[0]
 
 
-def _text(default: Any) -> str:
-    if isinstance(default, tuple):
-        return ", ".join(map(str, default))
-    return {None: "none", True: "true", False: "false"}.get(default, str(default)) if not _is_number(default) else f"{default:g}"
+def _interval(bounds: Iterable[Any]) -> str:
+    signs = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+    found = {name: getattr(entry, name) for entry in bounds for name in signs if hasattr(entry, name)}
+    if {"ge", "le"} <= set(found):
+        return f"{found['ge']}…{found['le']}"
+    return ", ".join(f"{signs[name]} {value}" for name, value in found.items())
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _default(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return f"`{str(value).lower()}`"
+    if isinstance(value, tuple | list | dict):
+        return f"`{', '.join(map(str, value))}`" if value else "empty"
+    return f"`{value:g}`" if isinstance(value, int | float) else f"`{value}`" if value else "empty"
 
 
 def _cell(text: str) -> str:
@@ -188,6 +205,7 @@ def _markdown(text: str, found: Any = None) -> str:
     text = re.sub(r"(`[^`]*`)|\]\[", lambda match: match[1] or r"]\[", text)  # [graph][class] is not a link
     text = ROLE.sub(lambda match: _reference(match, found), text)
     text = re.sub(r"``([^`]+)``", r"`\1`", text)
+    text = re.sub(r"docs/([\w/-]+)\.md", r'<a href="../\1.html">\1</a>', text)
     return re.sub(r"::$", ":", text, flags=re.MULTILINE)
 
 
@@ -224,7 +242,9 @@ def _formula(source: str, *, inline: bool = False) -> str:
     with mpl.rc_context({"mathtext.fontset": "stix", "svg.hashsalt": "gcaps"}):
         mathtext.math_to_image(f"${tex}$", file, prop=FontProperties(size=13), format="svg")
     svg = file.getvalue()
-    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    svg = re.sub(
+        r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL
+    )
     svg = re.sub(r"\s*\n\s*", " ", svg).replace("fill: #ffffff", "fill: none")
     label = html.escape(tex, quote=True)
     svg = svg.replace("<svg", f'<svg class="formula" role="img" aria-label="{label}"', 1)

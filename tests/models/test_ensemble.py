@@ -3,6 +3,7 @@ import pytest
 import torch
 
 import gcaps
+from gcaps.batching import BatchSource
 from gcaps.config import Config
 from gcaps.errors import MemoryLimitError
 from gcaps.estimators import make_estimator
@@ -11,14 +12,13 @@ from gcaps.models.gcaps import require_memory
 from gcaps.models.registry import build_network
 from gcaps.nn import MeanCovariance
 from gcaps.testing import hostile_graphs
-from tests.conftest import whole_batch
 
 SMALL = {"hidden": 4, "layers": 2, "epochs": 3, "reduce": "sum", "dropout": 0.5, "with_svm": False}
 
 
 def batch_of(graphs, dtype=torch.float32):
     x = np.random.default_rng(0).standard_normal((graphs.num_nodes, 3))
-    return whole_batch(graphs, x, dtype, graphs.y)
+    return BatchSource(graphs, x, dtype, y=graphs.y).take(np.arange(len(graphs)))
 
 
 def test_probabilities_are_the_mean_of_the_networks():
@@ -54,9 +54,8 @@ def test_each_network_learns_from_its_own_loss():
 @pytest.mark.parametrize("method", ["gcaps", "gin", "pscn"])
 def test_an_ensemble_is_trained_saved_and_loaded(tmp_path, method):
     graphs = gcaps.load("MUTAG").subset(np.arange(40))
-    settings = {"hidden": 4, "epochs": 3} | {"gcaps": {"layers": 2, "with_svm": False}, "gin": {"layers": 2}}.get(
-        method, {}
-    )
+    extra = {"gcaps": {"layers": 2, "with_svm": False}, "gin": {"layers": 2}, "pscn": {}}[method]
+    settings = {"hidden": 4, "epochs": 3} | extra
     model = make_estimator(method, settings | {"ensemble_size": 2}).fit(graphs)
     first, second = (dict(network.named_parameters()) for network in model.fitted_.network.networks)
     weights = [key for key in first if key.endswith("weight") and first[key].dim() > 1]
