@@ -17,8 +17,8 @@ mean), so four moments determine up to three values, except for the size of a co
 """
 
 UNKNOWN_NODE = ((1.0, (2.0, 3.0)), (2.0, (1.0, 3.0)))
-"""Two pairs (x_0, neighbors) with the same closed neighborhood {1, 2, 3}: no symmetric function tells which value belongs
-to the node."""
+"""Two pairs (x_0, neighbors) with the same closed neighborhood {1, 2, 3}: no symmetric function tells which of them
+belongs to the node."""
 
 WEIGHTED = ((3.0, 0.0), (-1.0, 2.0))
 """Two pairs (x_0, x_1) of a node and its only neighbor, with an edge of weight 2: x_0 + 2 x_1 = 3 and x_0² + 2 x_1² = 9
