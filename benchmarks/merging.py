@@ -34,7 +34,8 @@ DATA = ("IMDB-BINARY", "IMDB-MULTI", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K
 
 
 def measure(graphs: GraphSet, epochs: int) -> dict[str, Any]:
-    config = Config()
+    concrete = {"layers": 4, "reduce": "mean", "dropout": 0.5, "epochs": 30, "ensemble_size": 1, "with_svm": False}
+    config = Config(features=("degree",), **concrete)
     x = NodeFeatures.fit(config, graphs).encode(graphs)
     y = Classes.of(graphs.y).encode(graphs.y)
     apart = BatchSource(graphs, x, y=y)

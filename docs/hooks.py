@@ -45,7 +45,8 @@ def module_page(module: str) -> str:
     found = importlib.import_module(module)
     names = [name for name in found.__all__ if not name.startswith("__")]
     names = [name for name in names if not inspect.ismodule(getattr(found, name))]
-    about = f"# {module}\n\n::: {module}\n    options: {{members: false, show_root_heading: false, show_root_toc_entry: false}}\n\n"
+    options = "{members: false, show_root_heading: false, show_root_toc_entry: false}"
+    about = f"# {module}\n\n::: {module}\n    options: {options}\n\n"
     return about + "".join(f"::: {module}.{name}\n\n" for name in sorted(names, key=_classes_first(found)))
 
 
@@ -82,8 +83,8 @@ def _settings_lines() -> Iterator[str]:
     )
     yield f"- A training set is **small** below {auto.SMALL_TRAINING_SET} graphs."
     yield (
-        f"- Sizes are **dispersed** if the training set is not small and the 90th percentile of the numbers of nodes is "
-        f"more than {auto.DISPERSED_SIZES} times the 10th.\n"
+        "- Sizes are **dispersed** if the training set is not small and the 90th percentile of the numbers of nodes "
+        f"is more than {auto.DISPERSED_SIZES} times the 10th.\n"
     )
     yield "| setting | values | why |"
     yield "|---|---|---|"
@@ -117,7 +118,9 @@ def _values_of(setting: str) -> str:
     """Return what a setting's description says after ``auto:``."""
     from gcaps.config import CONFIGS
 
-    texts = [config.model_fields[setting].description or "" for config in CONFIGS.values() if setting in config.model_fields]
+    texts = [
+        config.model_fields[setting].description or "" for config in CONFIGS.values() if setting in config.model_fields
+    ]
     found = next((text for text in texts if "auto:" in text), "")
     return found.partition("auto:")[2].strip()
 
@@ -239,7 +242,9 @@ def _formula(source: str, *, inline: bool = False) -> str:
     with mpl.rc_context({"mathtext.fontset": "stix", "svg.hashsalt": "gcaps"}):
         mathtext.math_to_image(f"${tex}$", file, prop=FontProperties(size=13), format="svg")
     svg = file.getvalue()
-    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    svg = re.sub(
+        r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL
+    )
     svg = re.sub(r"\s*\n\s*", " ", svg).replace("fill: #ffffff", "fill: none")
     label = html.escape(tex, quote=True)
     svg = svg.replace("<svg", f'<svg class="formula" role="img" aria-label="{label}"', 1)

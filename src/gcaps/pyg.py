@@ -92,7 +92,12 @@ class MeanCovarianceAggregation(Aggregation):  # type: ignore[misc]  # torch_geo
     ) -> Tensor:
         """[μ, triu C] of each set."""
         self.assert_two_dimensional_input(x, dim)
-        if not torch.compiler.is_compiling() and ptr is None and index is not None and bool((index[1:] < index[:-1]).any()):
+        if (
+            not torch.compiler.is_compiling()
+            and ptr is None
+            and index is not None
+            and bool((index[1:] < index[:-1]).any())
+        ):
             index, order = torch.sort(index, stable=True)
             x = x[order]
         out: Tensor = self.readout(x, index, ptr, dim_size)

@@ -19,10 +19,10 @@ from gcaps.estimators.kernel_svm import KernelClassifier
 from gcaps.estimators.registry import METHODS, estimator_class
 from gcaps.evaluation import Comparison, Fold, Limits, Outcome, Plan, PlannedData, compare, evaluate, stratified_folds
 from gcaps.evaluation.child import answer
-from gcaps.evaluation.comparison import _shares
 from gcaps.evaluation.experiments import named_methods, rows_of
-from gcaps.evaluation.outcome import Cell, cell_of, fold_digest
+from gcaps.evaluation.outcome import cell_of, fold_digest
 from gcaps.evaluation.plan import make_plan, write_inputs
+from gcaps.evaluation.run import shares_folds
 from gcaps.evaluation.supervise import Child, Children, Listener, Task, supervise
 from gcaps.evaluation.worker import Session
 
@@ -246,8 +246,7 @@ def test_epochs_come_in_few_messages_and_none_is_lost(plan):
 
 def test_what_shares_its_folds_is_known_without_importing_it():
     for name in METHODS:
-        cell = Cell("D", name, name, ({},), 0, 0, "f")
-        assert _shares(cell) == estimator_class(name).shares_folds, name
+        assert shares_folds(name) == estimator_class(name).shares_folds, name
 
 
 def test_other_graphs_or_folds_than_planned_are_refused(plan):

@@ -65,13 +65,17 @@ class FGSDForestClassifier(TransformerMixin, GraphClassifier):  # type: ignore[m
         _, codes = self._start(prepared, train)
         self.resolved_, self.resolution_ = config.to_dict(), []
         self.fgsd_ = GraphFGSD(config.bins, spacing=config.spacing)
-        x = self.fgsd_.fit_transform(prepared.graphs.subset(train))
+        x = self.fgsd_.fit(prepared, indices=train).transform(prepared)[train]
         forest = RandomForestClassifier(config.n_estimators, random_state=self._seed())
         forest.fit(x, codes[train], sample_weight=None if sample_weight is None else sample_weight[train])
         self.trees_ = Trees.of(forest)
         if on_epoch is not None:
             on_epoch(Epoch(1, 0.0, 1.0, len(train) / (time.perf_counter() - began)))
         return self
+
+    def predict_proba_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
+        """Return class probabilities [n, C]; distances of the prepared set are computed once."""
+        return self.trees_.predict_proba(self.fgsd_.transform(prepared)[indices])
 
     def _predict_proba(self, graphs: GraphSet) -> Floats:
         return self.trees_.predict_proba(self.fgsd_.transform(graphs))

@@ -11,8 +11,6 @@ from gcaps.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gcaps.evaluation.comparison import Comparison as Comparison
-    from gcaps.evaluation.comparison import compare as compare
-    from gcaps.evaluation.comparison import evaluate as evaluate
     from gcaps.evaluation.outcome import Cell as Cell
     from gcaps.evaluation.outcome import Outcome as Outcome
     from gcaps.evaluation.plan import Limits as Limits
@@ -22,12 +20,15 @@ if TYPE_CHECKING:
     from gcaps.evaluation.result import FoldResult as FoldResult
     from gcaps.evaluation.result import Result as Result
     from gcaps.evaluation.result import Summary as Summary
+    from gcaps.evaluation.run import compare as compare
+    from gcaps.evaluation.run import evaluate as evaluate
     from gcaps.evaluation.splits import Fold as Fold
     from gcaps.evaluation.splits import read_splits as read_splits
     from gcaps.evaluation.splits import stratified_folds as stratified_folds
 
 _HOMES = {
-    **dict.fromkeys(("Comparison", "compare", "evaluate"), "comparison"),
+    "Comparison": "comparison",
+    **dict.fromkeys(("compare", "evaluate"), "run"),
     **dict.fromkeys(("Cell", "Outcome"), "outcome"),
     **dict.fromkeys(("Limits", "Plan", "PlannedData", "PlannedEntry"), "plan"),
     **dict.fromkeys(("FoldResult", "Result", "Summary"), "result"),

@@ -10,8 +10,8 @@ from datetime import timedelta
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from gcaps.evaluation.comparison import Report
 from gcaps.evaluation.outcome import Cell, Outcome
+from gcaps.evaluation.run import Report
 
 
 @contextmanager

@@ -12,7 +12,6 @@ import hashlib
 import json
 import re
 import zipfile
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -22,18 +21,16 @@ import numpy as np
 from gcaps.data.arrays import Array
 from gcaps.errors import ConfigError, GcapsError
 from gcaps.evaluation.comparison import Comparison
-from gcaps.evaluation.outcome import Cell, Key, Outcome, fold_digest
-from gcaps.evaluation.plan import TEST_ONLY, Limits, Plan, PlannedData, PlannedEntry, data_folders, digest_of_test
+from gcaps.evaluation.outcome import Cell, Key, Outcome
+from gcaps.evaluation.plan import Plan, data_folders
 from gcaps.evaluation.protocols import summarise
-from gcaps.evaluation.result import FoldResult, Result
-from gcaps.evaluation.splits import Fold
+from gcaps.evaluation.result import FoldResult
 from gcaps.files import replacing, write_text
 
 FORMAT = 3
 KIND = "gcaps record"
 SCORE_UNIT = 1e-4
 """Scores are stored as whole multiples of this."""
-DRAWN = re.compile(r"(?:the first \d+ of )?(\d+) stratified folds, seed (\d+)")
 CURVES = ("train_loss", "train_accuracy", "test_accuracy", "validation_accuracy")
 
 
@@ -278,128 +275,3 @@ def _curves(arrays: dict[str, Array], name: str, folds: int) -> list[Array]:
     if name not in arrays:
         return [np.zeros(0)] * folds
     return np.split(arrays[name].astype(np.float64), np.cumsum(arrays[f"{name}.lengths"])[:-1])
-
-
-def of_result(result: Result) -> Comparison:
-    """The comparison that consists of one result."""
-    drawn, numbers = DRAWN.fullmatch(result.splits), [fold.fold for fold in result.folds]
-    known: dict[int, str] = {}
-    for fold in result.folds:
-        test = np.array(fold.test, dtype=np.int64)
-        train = np.setdiff1d(np.arange(int(result.data["graphs"])), test)
-        known[fold.fold] = digest_of_test(fold.test) if drawn is None else fold_digest(Fold(train, test))
-    count = max(numbers) + 1 if drawn is None else int(drawn[1])
-    data = PlannedData(
-        source=str(result.data["name"]),
-        path=None,
-        splits=None if drawn is not None else re.sub(r"^the first \d+ of ", "", result.splits),
-        folds={str(result.seed): [known.get(number, TEST_ONLY) for number in range(count)]},
-        **result.data,
-    )
-    configs = [_config(result, fold) for fold in result.folds]
-    distinct = [config for place, config in enumerate(configs) if config not in configs[:place]]
-    chosen = None if numbers == list(range(count)) else numbers
-    entry = PlannedEntry(result.label, result.method, data.name, distinct, [result.seed], chosen)
-    plan = Plan("result", result.command, [data], [entry], Limits(), result.versions, result.created)
-    outcomes = [
-        Outcome(
-            data=cell.data,
-            label=cell.label,
-            method=cell.method,
-            seed=cell.seed,
-            fold=cell.fold,
-            fingerprint=cell.fingerprint,
-            status="done",
-            config=config,
-            result=fold,
-            error=None,
-            seconds=fold.seconds,
-            peak_mib=None,
-            candidates=[],
-            embedding=None,
-            versions=result.versions,
-            created=result.created,
-            command=result.command,
-        )
-        for cell, fold, config in zip(plan.cells(), result.folds, configs, strict=True)
-    ]
-    return Comparison(plan, outcomes)
-
-
-def _config(result: Result, fold: FoldResult) -> dict[str, Any]:
-    """The configuration of a fold: the result's, with what the fold chose from a grid."""
-    from gcaps.config import CONFIGS
-
-    kind = CONFIGS.get(result.method or "")
-    chosen = {} if kind is None else {n: v for n, v in fold.chosen.items() if n in kind.model_fields}
-    return chosen | result.config
-
-
-def join(comparisons: Sequence[Comparison], name: str) -> Comparison:
-    """Join comparisons; see :meth:`Comparison.join`."""
-    if not comparisons:
-        raise GcapsError("there are no results to compare")
-    data: dict[str, PlannedData] = {}
-    entries: dict[tuple[str, str], PlannedEntry] = {}
-    outcomes: dict[Key, Outcome] = {}
-    tests: dict[tuple[str, int, int], list[int]] = {}
-    for one in comparisons:
-        for planned in one.plan.data:
-            data[planned.name] = _joined_data(data.get(planned.name), planned)
-        for entry in one.plan.entries:
-            key = entry.data, entry.label
-            entries[key] = _joined_entry(entries.get(key), entry)
-        for outcome in one.outcomes:
-            if outcome.result is not None:
-                test = tests.setdefault((outcome.data, outcome.seed, outcome.fold), outcome.result.test)
-                if sorted(test) != sorted(outcome.result.test):
-                    what = f"results of {outcome.data} with seed {outcome.seed}"
-                    raise GcapsError(f"{what} have different folds; they cannot be compared fold by fold")
-            outcomes[outcome.key] = replace(outcome, command=outcome.command or one.plan.command)
-    plans = [one.plan for one in comparisons]
-    plan = Plan(
-        name=name,
-        command="\n".join(dict.fromkeys(plan.command for plan in plans)),
-        data=list(data.values()),
-        entries=[entry for planned in data for entry in entries.values() if entry.data == planned],
-        limits=plans[0].limits if len({plan.limits for plan in plans}) == 1 else Limits(),
-        versions=plans[0].versions,
-        created=max(plan.created for plan in plans),
-    )
-    cells = [cell for cell in plan.cells() if cell.key in outcomes]
-    return Comparison(plan, [replace(outcomes[cell.key], fingerprint=cell.fingerprint) for cell in cells])
-
-
-def _joined_data(first: PlannedData | None, second: PlannedData) -> PlannedData:
-    if first is None:
-        return second
-    if first.fingerprint != second.fingerprint:
-        raise GcapsError(f"results of {first.name} are about different graphs; they cannot be compared")
-    folds = dict(first.folds)
-    for seed, digests in second.folds.items():
-        before = folds.setdefault(seed, digests)
-        if len(before) != len(digests) or any(
-            a != b and not a.startswith(TEST_ONLY) and not b.startswith(TEST_ONLY)
-            for a, b in zip(before, digests, strict=True)
-        ):
-            what = f"results of {first.name} with seed {seed}"
-            raise GcapsError(f"{what} have different folds; they cannot be compared fold by fold")
-        folds[seed] = [max(pair, key=_knowledge) for pair in zip(before, digests, strict=True)]
-    return replace(first, folds=folds)
-
-
-def _knowledge(digest: str) -> tuple[bool, int]:
-    """Orders digests of one fold: of nothing, of its test graphs, of the whole fold."""
-    return not digest.startswith(TEST_ONLY), len(digest)
-
-
-def _joined_entry(first: PlannedEntry | None, second: PlannedEntry) -> PlannedEntry:
-    if first is None:
-        return second
-    what = f"{first.label} on {first.data}"
-    if shared := set(first.seeds) & set(second.seeds):
-        raise GcapsError(f"two results are about {what} with seed {min(shared)}; give one of them")
-    if (first.method, first.folds) != (second.method, second.folds):
-        raise GcapsError(f"two results are about {what}, with different methods or numbers of folds")
-    configs = [*first.configs, *(config for config in second.configs if config not in first.configs)]
-    return replace(first, configs=configs, seeds=sorted([*first.seeds, *second.seeds]))

@@ -86,9 +86,10 @@ class _Histograms(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
         """Columns of :meth:`transform`: the bins, overflow, unreachable."""
         return self.bins + 2
 
-    def fit_transform(self, graphs: GraphSet, y: object = None) -> Floats:
+    def fit_transform(self, graphs: GraphSet | PreparedSet, y: object = None) -> Floats:
         """Fit to graphs, then transform them."""
-        transformed: Floats = self.fit(graphs).transform(graphs)
+        prepared = PreparedSet.of(graphs)
+        transformed: Floats = self.fit(prepared).transform(prepared)
         return transformed
 
     def _distances(self, graphs: GraphSet | PreparedSet) -> Distances:

@@ -23,7 +23,7 @@ from gcaps.nn.regularization import BatchNorm, Dropout
 from gcaps.nn.sparse import CSR
 
 LEVELS = (0, 0, 0, 1, 1, 2)
-"""Level of the graph that each convolution works on: 0 is the given one, 2 the coarsest. Max pooling lies between them."""
+"""Graph that each convolution works on, from the given one, 0, to the coarsest; max pooling lies between levels."""
 
 
 class ECC(Network):

@@ -80,8 +80,8 @@ class EdgeConditionedConv(nn.Module):
     """y_i = 1/(d_i + 1) (Θ_0 x_i + Σ_{j ∼ i} Θ(e_ji) x_j) + b,   Θ(e) = Σ_h ReLU(U e + u)_h V_h + V_0.
 
     A matrix for each edge would take e · c · c' numbers (PyTorch Geometric's NNConv stores them). Θ(e) is a combination
-    of H + 1 matrices, so V_h x_j is computed for each node and combined for each edge: out = Σ_h A_h (X V_h) with sparse
-    A_h of values ReLU(U e + u)_h. This takes (H + 2) · c' numbers for a node and H for an edge.
+    of H + 1 matrices, so V_h x_j is computed for each node and combined for each edge: out = Σ_h A_h (X V_h) with
+    sparse A_h of values ReLU(U e + u)_h. This takes (H + 2) · c' numbers for a node and H for an edge.
 
     Args:
         in_channels, out_channels: widths c and c'.

@@ -13,10 +13,9 @@ from gcaps.data.arrays import Array, Ints, pointer, ranges
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import Hashes, join, mix, neighbors_of_set, stable_colors, sums
 
-
 MAX_ORDERS = 512
-"""Candidate orders of one field that are followed at the same time. Fields have at most 16 nodes and only one of several
-twins is tried, so the remaining symmetries stay far below."""
+"""Largest number of candidate orders of one field. Far fewer occur, since fields have at most 16 nodes and only one of
+several twins is tried."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class ReceptiveFields:
     ptr: Ints
     """[G+1] of the set."""
     nodes: Array
-    """[N, k] int32: row ptr[g] + i is the field of the i-th node of graph g, with node numbers within g and −1 for none."""
+    """[N, k] int32: row ptr[g] + i is the field of the i-th node of graph g; node numbers within g, −1 for none."""
 
     @staticmethod
     def of(graphs: GraphSet, k: int) -> ReceptiveFields:

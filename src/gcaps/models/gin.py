@@ -18,9 +18,9 @@ from gcaps.nn.regularization import BatchNorm, Dropout
 class GIN(Network):
     """h⁰ = X,   hᵗ⁺¹ = MLPᵗ(hᵗ + A hᵗ),   logits = Σ_t dropout(R(hᵗ) Vᵗ + cᵗ), R the sum over a graph's nodes, c⁰ = 0.
 
-    Every MLP has two linear layers, each followed by batch normalisation and ReLU, as in the authors' code; the ε of the
-    paper is 0. The first linear layer is applied before the sum over neighbors, (I + A)(h W) = ((I + A) h) W, so that
-    one-hot columns are not summed. The sum is one sparse product with a fixed order of summation.
+    Every MLP has two linear layers, each followed by batch normalisation and ReLU, as in the authors' code; the ε of
+    the paper is 0. The first linear layer is applied before the sum over neighbors, (I + A)(h W) = ((I + A) h) W, so
+    that one-hot columns are not summed. The sum is one sparse product with a fixed order of summation.
 
     Args:
         in_channels: columns of the node features.

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 
 from gcaps.data.graphset import GraphSet
-from gcaps.testing import assert_permutation_invariant
-from gcaps.testing.assertions import OfGraphs
+from gcaps.testing import OfGraphs, assert_permutation_invariant
 
 Layer = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(x [n, c], edge_index [2, e], edge_weight [e] or None) to outputs [n, …]."""

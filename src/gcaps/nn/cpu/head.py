@@ -79,9 +79,7 @@ class _Head(torch.autograd.Function):
                     assert layer.running_mean is not None
                     assert layer.running_var is not None
                     running = layer.running_mean.numpy(), layer.running_var.numpy()
-                    normalize(
-                        current, *next(given), running, layer.momentum or 0.0, layer.eps, relu, found, out
-                    )
+                    normalize(current, *next(given), running, layer.momentum or 0.0, layer.eps, relu, found, out)
                     if layer.num_batches_tracked is not None:
                         layer.num_batches_tracked.add_(1)
                     saved.append(_Normalized(current, found, out, relu))

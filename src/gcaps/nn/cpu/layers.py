@@ -1,9 +1,9 @@
 """Compiled passes of a capsule layer (Eq. 5 with raw moments) over the blocks of a batch.
 
 Batch normalisation needs statistics of all nodes, so a pass is what lies between two normalisations. Each block goes
-through the whole pass while it is in the cache. U and G [P, b, (K+1)·h] hold, for each capsule component p and each node
-of a block, the K+1 orders of the filter polynomial side by side. A block has the nodes a … z − 1. Sums over nodes are
-taken in float64. Rows are sliced before the innermost loops, which lets the compiler vectorise them.
+through the whole pass while it is in the cache. U and G [P, b, (K+1)·h] hold, for each capsule component p and each
+node of a block, the K+1 orders of the filter polynomial side by side. A block has the nodes a … z − 1. Sums over nodes
+are taken in float64. Rows are sliced before the innermost loops, which lets the compiler vectorise them.
 """
 
 from __future__ import annotations
@@ -322,8 +322,8 @@ def add_product(U: Array, column: int, i: int, a: int, nodes: Nodes, out: Array)
 def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Array, statistics: Array) -> None:
     """pre = U_0 + M (U_1 + M (U_2 + …)); statistics [2, P·h]: means of its columns and Σ_i m_i (pre_i − mean)².
 
-    m_i is the multiplicity of row i. Both come from sums of d = pre − shift and of d²: one pass, which is precise if the
-    shift is close to the mean.
+    m_i is the multiplicity of row i. Both come from sums of d = pre − shift and of d²: one pass, which is precise if
+    the shift is close to the mean.
     """
     multiplicity, h, pre = nodes.multiplicity, layer.hidden, layer.pre
     count = 0.0

@@ -64,7 +64,7 @@ def capsule_stack(convs: Sequence[GraphCapsuleConv], batch: Batch, M: Filter) ->
 
 
 class _Input(NamedTuple):
-    norms: list[nn.BatchNorm1d]
+    norms: Sequence[nn.BatchNorm1d]
     inverse_bounds: list[float]
     M: Filter
     one_hot_index: Array
@@ -98,9 +98,7 @@ class _CapsuleStack(torch.autograd.Function):
         nodes = given.nodes(given.M.off, z)
         layers: list[Layer] = []
         with one_blas_thread():
-            for number, (norm, bound, width) in enumerate(
-                zip(given.norms, given.inverse_bounds, widths, strict=True)
-            ):
+            for number, (norm, bound, width) in enumerate(zip(given.norms, given.inverse_bounds, widths, strict=True)):
                 weight, gamma, beta = (p.detach() for p in params[3 * number : 3 * number + 3])
                 flat, first = weight.flatten(2).numpy(), number == 0
                 statistics = np.empty((len(nodes.cuts) - 1, 2, width))

@@ -1,0 +1,293 @@
+"""``gcaps.compare`` and ``gcaps.evaluate``: plan cells, run them with an executor, collect their outcomes."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from gcaps.errors import ConfigError, GcapsError, MemoryLimitError
+from gcaps.estimators.registry import METHODS, config_class
+from gcaps.evaluation.comparison import Comparison
+from gcaps.evaluation.executor import DaskCluster, Executor, InProcess, WorkerProcesses
+from gcaps.evaluation.experiments import Experiment, Grid, Methods, Named, named_methods, read_experiment, rows_of
+from gcaps.evaluation.outcome import Cell, Outcome
+from gcaps.evaluation.plan import FILE, InMemory, Limits, Plan, Row, make_plan, write_inputs
+from gcaps.evaluation.protocols import PROTOCOLS
+from gcaps.evaluation.result import Result
+from gcaps.evaluation.splits import Fold
+from gcaps.evaluation.supervise import Listener, Task
+
+if TYPE_CHECKING:
+    from gcaps.training import Epoch
+
+OnEpoch: TypeAlias = "Callable[[Cell, Epoch], None]"
+
+
+class Report(Protocol):
+    """Is told of a comparison's progress."""
+
+    def begin(self, cells: list[Cell], there: list[Outcome], workers: int) -> None:
+        """``cells`` are about to be run by so many workers; ``there`` were done before."""
+        ...
+
+    def cell(self, outcome: Outcome) -> None:
+        """A cell is done, or has failed."""
+        ...
+
+
+def compare(
+    data: Any = None,
+    methods: Methods = "all",
+    *,
+    run: str | Path | None = None,
+    experiment: Experiment | str | None = None,
+    folds: int = 10,
+    splits: str | Path | Sequence[Fold] | None = None,
+    seeds: Sequence[int] = (0,),
+    grid: Grid | str | Path | None = None,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    time_limit: str | float | None = None,
+    memory_limit: str | float | None = None,
+    retry: bool = False,
+    report: Report | None = None,
+    on_epoch: OnEpoch | None = None,
+    command: str | None = None,
+) -> Comparison:
+    """Cross-validate methods on data sets.
+
+    Args:
+        data: one or a list of whatever :func:`gcaps.load` takes; None continues with the plan in ``run``, and only the
+            arguments from ``jobs`` on count then.
+        methods: names of methods, as a list or joined with commas, ``"all"``; scikit-learn estimators or pipelines on
+            graphs; or ``{label: name | (name, settings) | estimator}``.
+        run: the folder that holds the plan and a file for each cell; what it holds already is not computed again. On a
+            cluster all workers must see it. None keeps everything in memory.
+        experiment: a TOML file or the name of an experiment, in place of ``data`` and the arguments up to ``grid``.
+        folds: stratified folds drawn with each seed, unless ``splits`` names files of folds.
+        splits: a file of folds, a folder with ``NAME.json`` for each set, or the folds themselves.
+        seeds: each decides folds and training.
+        grid: for each method the settings to choose from on inner validation, ``{"gin": {"hidden": [16, 32]}}``; a
+            TOML file of such tables; or ``"default"``. A value that is no list is fixed.
+        jobs: processes; by default as many as there are CPUs for the threads that configurations ask for. With one
+            process and no limits, everything runs in this process.
+        cluster: the address of a Dask scheduler whose workers run the cells.
+        time_limit: of a cell, ``"30m"`` or seconds; exceeding it is recorded as its outcome.
+        memory_limit: of a cell's process, ``"4G"`` or bytes; exceeding it is recorded as its outcome.
+        retry: run cells again that failed or exceeded a limit.
+        report: told of each cell.
+        on_epoch: called with the cell and the epoch after each epoch, except on a cluster.
+        command: how to continue or repeat the comparison; by default this call.
+    """
+    limits = Limits.of(time_limit, memory_limit)
+    named: dict[str, Named] = {}
+    if data is None and experiment is None:
+        if run is None:
+            raise ConfigError("give data to compare on, or the folder of a comparison to continue")
+        plan, memory = Plan.read(run), InMemory()
+        plan = replace(plan, limits=plan.limits if limits == Limits() else limits)
+        return _Runner(plan, memory, {}, jobs, cluster, report, on_epoch).in_folder(Path(run), retry=retry)
+    if experiment is not None:
+        found = read_experiment(experiment) if isinstance(experiment, str) else experiment
+        rows = found.rows()
+        limits = Limits.of(time_limit or found.time_limit, memory_limit or found.memory_limit)
+    else:
+        named = named_methods(methods, grid)
+        rows = rows_of(data, named, seeds, folds, splits)
+    if run is not None and not _is_usable(Path(run)):
+        raise GcapsError(f"{run}: is not the folder of a comparison; choose a new one")
+    plan, memory = make_plan(rows, limits, command, "comparison" if run is None else Path(run).resolve().name)
+    own = {label: estimator for label, (_, _, estimator) in named.items() if estimator is not None}
+    if run is None:
+        return _Runner(plan, memory, own, jobs, cluster, report, on_epoch).in_memory()
+    plan = write_inputs(plan, memory, Path(run))
+    plan.save(run)
+    return _Runner(plan, memory, own, jobs, cluster, report, on_epoch).in_folder(Path(run), retry=retry)
+
+
+def _is_usable(folder: Path) -> bool:
+    """Whether it is new, empty, the folder of a run, or holds only what planning writes before the plan."""
+    if not folder.exists() or (folder / FILE).exists():
+        return True
+    return folder.is_dir() and {entry.name for entry in folder.iterdir()} <= {"data", "splits"}
+
+
+def evaluate(
+    graphs: Any,
+    method: Any = "gcaps",
+    protocol: str = "honest",
+    folds: int = 10,
+    *,
+    splits: str | Path | Sequence[Fold] | None = None,
+    seed: int = 0,
+    config: Any = None,
+    jobs: int | None = None,
+    report: Callable[[int, Epoch], None] | None = None,
+    command: str | None = None,
+) -> Result:
+    """Cross-validate one method on one data set: a comparison with a single row, kept in memory.
+
+    Args:
+        graphs: a GraphSet or anything :func:`gcaps.load` takes.
+        method: the name of a method, or a scikit-learn estimator or pipeline on graphs.
+        protocol: the rule behind ``result.accuracy``: honest, last, gin or best; the result holds all four.
+        folds: stratified folds drawn with ``seed``, unless ``splits`` names a file of folds.
+        splits: JSON file of folds, or the folds themselves.
+        seed: decides folds and training; the same seed gives the same predictions, whatever ``jobs`` is.
+        config: settings of a method given by name: a dictionary, or its class in ``gcaps.config.CONFIGS``.
+        jobs: processes; by default as many as there are CPUs and folds.
+        report: called with the fold and the epoch after each epoch.
+        command: how to repeat the evaluation; by default this call.
+
+    Raises:
+        GcapsError: a fold failed; with ``jobs=1`` its own exception is raised.
+    """
+    if protocol not in PROTOCOLS:
+        raise ConfigError(f"there is no protocol {protocol!r}; there are {', '.join(PROTOCOLS)}")
+    if config is not None and not isinstance(method, str):
+        raise ConfigError("config goes with a method's name; set the parameters of the estimator instead")
+    named = named_methods({method: (method, config)} if isinstance(method, str) else [method])
+    ((label, (name, (settings, *_), estimator)),) = named.items()
+    if protocol != "honest" and not _has_epochs(name, settings):
+        raise ConfigError(f"{label} has no epochs: only the protocol honest applies to it")
+    rows = rows_of(graphs, named, [seed], folds, splits)
+    if len(rows) > 1:
+        raise ConfigError("evaluate takes one data set; gcaps.compare takes several")
+    call = command or _call(rows[0], label, settings)
+    on_epoch = None if report is None else lambda cell, epoch: report(cell.fold, epoch)
+    plan, memory = make_plan(rows, Limits(), call)
+    found = _Runner(plan, memory, {label: estimator}, jobs, on_epoch=on_epoch, strict=True).in_memory()
+    (result,) = found.results()
+    return replace(result, protocol=protocol)
+
+
+def _has_epochs(method: str | None, settings: dict[str, Any]) -> bool:
+    if method is None:
+        return False
+    return config_class(method).parse(settings).selection in ("last", "validation")  # type: ignore[attr-defined]
+
+
+def _call(row: Row, label: str, settings: dict[str, Any]) -> str:
+    """The evaluation as a call from Python; settings that have their default are left out."""
+    name = row.source if isinstance(row.source, str | Path) else row.source.name
+    file = str(row.splits) if isinstance(row.splits, str | Path) else "…"
+    where = f"folds={row.folds}" if row.splits is None else f"splits={file!r}"
+    if row.method is None:
+        return f"gcaps.evaluate({str(name)!r}, {settings['estimator']}, {where}, seed={row.seeds[0]})"
+    config = config_class(row.method).parse(settings)
+    changed = {n: v for n, v in config.model_dump().items() if v != type(config).model_fields[n].default}
+    given = f", config={changed!r}" if changed else ""
+    return f"gcaps.evaluate({str(name)!r}, {label!r}, {where}, seed={row.seeds[0]}{given})"
+
+
+@dataclass(frozen=True)
+class _Runner:
+    """Runs the cells of a plan."""
+
+    plan: Plan
+    memory: InMemory
+    own: dict[str, Any]
+    """Estimators of the caller's, by label."""
+    jobs: int | None = None
+    cluster: str | None = None
+    report: Report | None = None
+    on_epoch: OnEpoch | None = None
+    strict: bool = False
+    """Raise failures instead of recording them."""
+
+    def in_folder(self, folder: Path, *, retry: bool) -> Comparison:
+        """Run the cells that have no file in the folder of the run."""
+        there, left = [], []
+        for cell in self.plan.cells():
+            outcome = Outcome.read(folder / cell.path) if (folder / cell.path).exists() else None
+            if outcome is not None and retry and outcome.status != "done":
+                (folder / cell.path).unlink()
+                outcome = None
+            if outcome is None:
+                left.append(cell)
+            else:
+                there.append(outcome)
+        if left:
+            alone = self.processes == 1 and self.cluster is None and self.plan.limits == Limits()
+            self._run(self._tasks(left), there, folder.resolve(), alone=alone)
+        return Comparison.read(folder)
+
+    def in_memory(self) -> Comparison:
+        """Run all cells and keep their outcomes in memory; what children need is in a temporary folder."""
+        tasks = self._tasks(self.plan.cells())
+        single = self.processes == 1 or len(tasks) == 1
+        alone = single and self.cluster is None and self.plan.limits == Limits()
+        with tempfile.TemporaryDirectory(prefix="gcaps-") as temporary:
+            if not alone:
+                written = write_inputs(self.plan, self.memory, Path(temporary))
+                tasks = [replace(task, data=written.of(task.data.name)) for task in tasks]
+            outcomes = {outcome.key: outcome for outcome in self._run(tasks, [], None, alone=alone)}
+        return Comparison(self.plan, [outcomes[cell.key] for cell in self.plan.cells() if cell.key in outcomes])
+
+    def _run(self, tasks: list[Task], there: list[Outcome], folder: Path | None, *, alone: bool) -> list[Outcome]:
+        """Run tasks, in this process if ``alone``; returns outcomes in the order in which they came."""
+        outcomes: list[Outcome] = []
+
+        def on_outcome(outcome: Outcome) -> None:
+            outcomes.append(outcome)
+            if self.strict and outcome.status != "done":
+                kind = MemoryLimitError if outcome.status == "memory" else GcapsError
+                raise kind(f"fold {outcome.fold}: {outcome.error}")
+            if self.report is not None:
+                self.report.cell(outcome)
+
+        executor: Executor
+        if self.cluster is not None:
+            executor = DaskCluster(self.cluster)
+        else:
+            executor = InProcess(self.memory, catch=not self.strict) if alone else WorkerProcesses(self.processes)
+        with executor:
+            if self.report is not None:
+                self.report.begin([cell for task in tasks for cell in task.cells], there, executor.workers)
+            executor.run(tasks, self.plan.limits, Listener(folder, on_outcome, self._on_epoch()))
+        return outcomes
+
+    def _on_epoch(self) -> Callable[[Cell, tuple[Any, ...]], None] | None:
+        if (told := self.on_epoch) is None:
+            return None
+        from gcaps.training import Epoch
+
+        return lambda cell, epoch: told(cell, Epoch(*epoch))
+
+    @cached_property
+    def processes(self) -> int:
+        """As given, or as many as there are CPUs for the threads of each."""
+        threads = max(config.get("threads", 1) for entry in self.plan.entries for config in entry.configs)
+        return self.jobs or max(1, available_cpus() // threads)
+
+    def _tasks(self, cells: Sequence[Cell]) -> list[Task]:
+        """What one process runs without a break: a cell, or all folds of a method whose folds share work.
+
+        The largest sets come first, and on each the tasks with most cells, so that no worker is left with a long task
+        at the end.
+        """
+        groups: dict[tuple[str, str, int, int], list[Cell]] = {}
+        for cell in cells:
+            if cell.method is None and cell.label not in self.own:
+                raise ConfigError(f"{cell.label} is an estimator of yours; give data and methods again to continue")
+            fold = -1 if shares_folds(cell.method) else cell.fold
+            groups.setdefault((cell.data, cell.label, cell.seed, fold), []).append(cell)
+        tasks = [
+            Task(self.plan.of(data), tuple(group), self.own.get(label)) for (data, label, _, _), group in groups.items()
+        ]
+        return sorted(tasks, key=lambda task: (-task.data.graphs, task.data.name, -len(task.cells)))
+
+
+def shares_folds(method: str | None) -> bool:
+    """``shares_folds`` of a method's estimator, without importing it: a process that only watches needs no torch."""
+    return method is not None and (METHODS[method].family == "kernel" or method == "ensemble")
+
+
+def available_cpus() -> int:
+    """CPUs this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
