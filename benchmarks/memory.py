@@ -97,11 +97,10 @@ def epoch(name: str) -> int:
 
 
 def _one_epoch(graphs: Any, count: int, **settings: Any) -> int:
-    from gcaps.config import Config
-    from gcaps.training import fit
+    from gcaps import GraphCapsuleClassifier
 
     indices = np.arange(min(count, len(graphs)))
-    fit(graphs, indices, Config(epochs=1, **settings), seed=0)
+    GraphCapsuleClassifier(epochs=1, ensemble_size=1, with_svm=False, **settings).fit(graphs.subset(indices))
     return len(indices)
 
 

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import ast
 import html
 import importlib
 import inspect
 import io
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -28,6 +30,12 @@ MODULES = {
     },
 }
 """Page of ``reference/`` → module."""
+PACKAGE = Path(__file__).parents[1] / "src" / "gcaps"
+FOLDERS = (
+    *("data", "features", "batching", "nn", "models", "kernels", "training"),
+    *("estimators", "evaluation", "report", "theory", "cli"),
+)
+"""Folders of the package in the order in which data flow."""
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -38,6 +46,37 @@ def on_files(files: Any, config: Any) -> Any:
     for name, text in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     return files
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Replace ``<!-- tree -->`` by the files of the package, each with the first sentence of its docstring."""
+    return markdown.replace("<!-- tree -->", tree()) if "<!-- tree -->" in markdown else markdown
+
+
+def tree() -> str:
+    """Return a table of the folders and modules of ``src/gcaps``."""
+    lines = ["| | |", "|---|---|"]
+    for name in sorted((file.relative_to(PACKAGE) for file in PACKAGE.rglob("*.py")), key=_order):
+        if str(name) in ("__init__.py", "__main__.py"):
+            continue
+        indent = "&emsp;" * (len(name.parts) - 1)
+        shown = f"**{name.parent}/**" if name.name == "__init__.py" else f"{indent}{name.name}"
+        lines.append(f"| {shown} | {_cell(_summary(PACKAGE / name))} |")
+    return "\n".join(lines)
+
+
+def _order(name: Path) -> tuple[Any, ...]:
+    """Folders in the order in which data flow; in each, ``__init__`` first, then modules, then folders."""
+    place = FOLDERS.index(name.parts[0]) if len(name.parts) > 1 else -1
+    inner = [(-1 if part == "__init__.py" else int(not part.endswith(".py")), part) for part in name.parts]
+    return place, inner
+
+
+def _summary(file: Path) -> str:
+    """Return the first sentence of a module's docstring."""
+    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    sentence = re.split(r"(?<!Eq)\.\s+(?=[A-Z])", text.partition("\n\n")[0])[0]
+    return ROLE.sub(r"`\g<name>`", sentence).rstrip(".")
 
 
 def module_page(module: str) -> str:
