@@ -1,7 +1,8 @@
 """Fully connected layers as one operation on CPU: batch normalisation, ReLU, dropout and linear layers.
 
-Forward and backward of these layers on 64 graphs are 1.1 times as fast as with torch's modules, which is less than 1 %
-of an epoch (``python benchmarks/compiled.py``). They are kept because recorded results depend on their rounding.
+Unlike torch's modules, whose rounding depends on the number of threads, these functions give the same bits for any
+number, and with them the whole network does. Recorded results depend on their rounding. Forward and backward on 64
+graphs are 1.1 times as fast as torch's modules, less than 1 % of an epoch (``python benchmarks/compiled.py``).
 """
 
 from __future__ import annotations
