@@ -32,6 +32,20 @@ def test_layers_reduction_and_dropout_are_those_of_the_settings():
     assert network.shape_args == {}
 
 
+@pytest.mark.parametrize(
+    ("settings", "merges"),
+    [
+        ({}, True),
+        ({"device": "cpu", "filter": "laplacian"}, True),
+        ({"device": "cuda"}, False),
+        ({"capsule": "central"}, False),
+        ({"filter": "chebyshev"}, False),
+    ],
+)
+def test_nodes_are_merged_only_for_the_compiled_layers(settings, merges):
+    assert GCAPS.merges(Config(**CONCRETE, **settings)) is merges
+
+
 def test_network_gradcheck():
     graphs = hostile_graphs(8, seed=0, largest=4)
     batch = whole_batch(graphs, np.random.default_rng(0).standard_normal((graphs.num_nodes, 2)))

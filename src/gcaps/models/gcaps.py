@@ -88,7 +88,8 @@ class GCAPS(Network):
     @staticmethod
     def merges(config: CapsuleConfig) -> bool:
         """Whether the layers are computed by :func:`gcaps.nn.cpu.stack.capsule_stack`, which takes merged nodes."""
-        return config.capsule == "moments" and config.filter not in BASES
+        on_cpu = getattr(config, "device", "cpu") in ("auto", "cpu")
+        return on_cpu and config.capsule == "moments" and config.filter not in BASES
 
     def embed(self, batch: Batch) -> Tensor:
         """[B, ·] permutation-invariant graph vectors [μ, C] before the fully connected layers."""
