@@ -43,6 +43,7 @@ bench: $(VENV)/.dev  ## Speed and memory against peers, short form
 	$(BIN)/python benchmarks/capsules.py --short
 	$(BIN)/python benchmarks/training.py --short
 	$(BIN)/python benchmarks/merging.py --short
+	$(BIN)/python benchmarks/compiled.py --short
 	$(BIN)/python benchmarks/scaling.py --short
 	$(BIN)/python benchmarks/memory.py --short
 	$(BIN)/python benchmarks/prediction.py --short

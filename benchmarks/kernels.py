@@ -2,7 +2,7 @@
 
     python benchmarks/kernels.py                                  # equality and speed, MUTAG and NCI1
     python benchmarks/kernels.py --short                          # the same on MUTAG only
-    python benchmarks/kernels.py table --data NCI1 DD --to DIR    # every kernel on whole sets, resumable
+    python benchmarks/kernels.py table --data NCI1 DD --to FILE   # every kernel on whole sets, resumable
 
 Sets other than MUTAG need GCAPS_DATA. Slow kernels of GraKeL run on the first graphs of a set and are extrapolated: by
 the number of pairs, MLG from two runs by the number of graphs and of pairs. GraKeL's fast random walks stop at a loose
@@ -204,21 +204,18 @@ def whole_set(name: str, kernel: str) -> dict[str, Any]:
     return {"data": name, "kernel": kernel, **measured}
 
 
-def table(names: list[str], kernels: list[str], folder: Path, recorded: bool) -> list[dict[str, Any]]:
-    """Every kernel on every set; measurements in ``folder`` are reused, and with ``recorded`` nothing is run."""
+def table(names: list[str], kernels: list[str], file: Path, recorded: bool) -> list[dict[str, Any]]:
+    """Every kernel on every set; measurements in ``file`` are reused, and with ``recorded`` nothing is run."""
+    before = json.loads(file.read_text(encoding="utf-8")) if file.exists() else []
+    known = {(row["data"], row["kernel"]): row for row in before}
     rows = []
-    for kernel in kernels:
-        for name in names:
-            file = folder / f"{name} {kernel}.json".replace(" ", "-").replace(",", "").replace("=-", "")
-            if file.exists():
-                measured = json.loads(file.read_text())
-            elif recorded:
-                continue
-            else:
-                measured = whole_set(name, kernel)
-                if measured["seconds"] is not None:
-                    write_json(file, measured)
-            rows.append(measured)
+    for key in ((name, kernel) for kernel in kernels for name in names):
+        if key not in known and recorded:
+            continue
+        rows.append(known[key] if key in known else whole_set(*key))
+        if key not in known and rows[-1]["seconds"] is not None:
+            known[key] = rows[-1]
+            write_json(file, list(known.values()))
     return rows
 
 
@@ -271,9 +268,9 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="MUTAG only")
     parser.add_argument("--data", nargs="*", help="sets (default: MUTAG and NCI1; for table the paper's eleven)")
     parser.add_argument("--kernels", nargs="*", help="kernels, as the tables name them (default: all)")
-    parser.add_argument("--to", type=Path, default=Path("kernel-times"), help="folder of the table's measurements")
+    parser.add_argument("--to", type=Path, default=Path("kernel-times.json"), help="file of the table's measurements")
     parser.add_argument(
-        "--recorded", action="store_true", help="table: run nothing, show the measurements of the folder"
+        "--recorded", action="store_true", help="table: run nothing, show the measurements of the file"
     )
     parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
     parser.add_argument("--json", type=Path)

@@ -1,4 +1,4 @@
-"""The tables of the README and the documentation hold what the recorded results say."""
+"""The tables of the README and the documentation are those of the records."""
 
 from pathlib import Path
 
@@ -11,20 +11,19 @@ pytestmark = pytest.mark.skipif(not (ROOT / "docs").is_dir(), reason="this copy 
 
 @pytest.fixture
 def tables(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "experiments"))
-    monkeypatch.chdir(ROOT)
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
     import tables
 
     return tables
 
 
-def test_every_table_stands_somewhere_as_the_results_have_it(tables):
+def test_every_table_is_on_a_page_as_the_records_have_it(tables):
     found = []
     for page in tables.pages():
         text = page.read_text(encoding="utf-8")
         found += [mark["name"] for mark in tables.MARKED.finditer(text)]
         assert text.count("<!-- table ") == len(tables.MARKED.findall(text)), page
-        assert tables.renewed(text) == (text, []), f"{page}: run python experiments/tables.py"
+        assert tables.renewed(text) == (text, []), f"{page}: run python docs/tables.py"
     assert sorted(found) == sorted(tables.TABLES)
 
 

@@ -89,7 +89,9 @@ def test_a_training_step_stays_on_the_device_and_equals_that_on_the_cpu(name, de
 
 @pytest.mark.parametrize("name", ["gcaps", "gin"])
 def test_dropout_draws_on_the_device(name, device):
-    config = capsule_network(dropout=0.5) if name == "gcaps" else CONFIGS[name](**SMALL[name])
+    config = (
+        capsule_network(dropout=0.5) if name == "gcaps" else CONFIGS[name](**SMALL[name] | FEATURES | {"dropout": 0.5})
+    )
     network, batch = prepared(config)
     found = training_step(network.to(DEVICE), batch.to(DEVICE))
     assert {tensor.device for tensor in found} == {DEVICE}

@@ -96,7 +96,7 @@ class Worker:
             test_accuracy=[] if curves is None else curves.watched,
             validation_accuracy=[] if curves is None else curves.validation,
             seconds=time.perf_counter() - began,
-            chosen=dict(estimator.chosen_),
+            chosen={name: value for name, value in estimator.chosen_.items() if name not in ("n_jobs", "verbose")},
             resolved=dict(estimator.resolved_),
             resolution=[str(found) for found in estimator.resolution_],
         )

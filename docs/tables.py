@@ -1,0 +1,261 @@
+"""Fill the tables of the documentation from the records in results/.
+
+    python docs/tables.py [--check]
+
+Rewrites what is between `<!-- table NAME -->` and `<!-- end -->` in README.md and docs/*.md; with `--check` it writes
+nothing and names the tables that differ from the records.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from gcaps.evaluation.published import best_known, published
+
+ROOT = Path(__file__).parents[1]
+DATA = (
+    *("MUTAG", "PTC", "ENZYMES", "IMDB-BINARY", "IMDB-MULTI", "PROTEINS"),
+    *("NCI1", "NCI109", "COLLAB", "REDDIT-BINARY", "DD", "REDDIT-MULTI-5K"),
+)
+LABELS = {
+    "default": "gcaps",
+    "own": "gcaps, own settings",
+    "plain": "gcaps, plain",
+    "untrained": "capsule-svm",
+    "single": "gcaps, one network",
+    "attributes": "gcaps, attributes",
+    "fair": "gcaps",
+}
+"""The row of each experiment with GCAPS-CNN."""
+FOLDS = 10
+KERNELS = ("sp", "wl", "gk", "wloa", "rw", "dgk", "mlg")
+NETWORKS = ("deepsets", "dcnn", "gin", "dgcnn", "pscn", "ecc")
+FAIR = {"gin": "GIN", "dgcnn": "DGCNN", "ecc": "ECC", "deepsets": "structure-blind-baseline"}
+"""Our names and the fair comparison's."""
+PLAIN = "capsule moments, size 2"
+"""The ablation's row without a change."""
+MARKED = re.compile(r"<!-- table (?P<name>[^>]+) -->\n(?P<text>(?:\|.*\n)*)<!-- end -->")
+
+Row = dict[str, Any]
+
+
+@cache
+def record(name: str) -> dict[tuple[str, str, int], Row]:
+    """The results of results/NAME.json, by data set, label and seed."""
+    page = json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    return {(row["data"], row["label"], row["seed"]): row for row in page["results"]}
+
+
+def row_of(experiment: str, data: str, label: str | None = None, seed: int = 0) -> Row | None:
+    return record(experiment).get((data, label or LABELS[experiment], seed))
+
+
+def percent(mean: float | None, std: float | None = None) -> str:
+    if mean is None:
+        return "–"
+    return f"{100 * mean:.1f}" if std is None else f"{100 * mean:.1f} ± {100 * std:.1f}"
+
+
+def accuracy_of(row: Row | None, rule: str = "honest", folds: int = FOLDS) -> str:
+    """Mean and deviation under a protocol; says where there are fewer folds than ``folds``."""
+    if row is None:
+        return "–"
+    found = row["protocols"][rule]
+    text = percent(found["mean"], found["std"])
+    return text if len(found["folds"]) >= folds else f"{text} ({len(found['folds'])} folds)"
+
+
+def reported(data: str, method: str, source: str = "paper") -> str:
+    """What a source reports, under its name of the method."""
+    for row in published(data):
+        if row.source == source and row.method == method:
+            return row.status or percent(row.mean, row.std)
+    return "–"
+
+
+def minutes(row: Row | None) -> str:
+    if row is None:
+        return "–"
+    seconds = sum(fold["fit_seconds"] for fold in row["folds"])
+    return f"{max(seconds / 60, 0.1):.{0 if seconds > 90 else 1}f}"
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["| " + " | ".join(row) + " |" for row in (head, *rows)]
+    return "\n".join([lines[0], "|---" * len(head) + "|", *lines[1:]])
+
+
+def accuracy() -> str:
+    """For each set the paper's number, ours, the best known, and the minutes that ten folds took."""
+    head = ["data set", "paper", "plain", "untrained", "default", "own settings", "default, `gin` rule"]
+    rows = []
+    for name in DATA:
+        found = {kind: row_of(kind, name) for kind in ("plain", "untrained", "default", "own")}
+        ours = {kind: accuracy_of(row) for kind, row in found.items()}
+        spent = " / ".join(minutes(found[kind]) for kind in ("untrained", "default", "own"))
+        numbers = [ours["plain"], ours["untrained"], f"**{ours['default']}**", ours["own"]]
+        peeking = accuracy_of(found["default"], "gin")
+        rows.append([name, reported(name, "GCAPS-CNN"), *numbers, peeking, percent(best_known(name)), spent])
+    return markdown([*head, "best honest known", "minutes, untrained / default / own"], rows)
+
+
+def accuracy_in_short() -> str:
+    """The same in fewer columns."""
+    head = ["data set", "paper's GCAPS-CNN", "untrained", "default", "settings of its own"]
+    rows = []
+    for name in DATA:
+        untrained, default, own = (row_of(kind, name) for kind in ("untrained", "default", "own"))
+        ours = [accuracy_of(untrained), f"**{accuracy_of(default)}**", accuracy_of(own), accuracy_of(default, "gin")]
+        rows.append([name, reported(name, "GCAPS-CNN"), *ours, percent(best_known(name))])
+    return markdown([*head, "default, read by the `gin` rule", "best honest number known"], rows)
+
+
+def rules() -> str:
+    """The same runs under each of the four protocols."""
+    protocols = ("honest", "last", "gin", "best")
+    rows = [
+        [name, kind, *(accuracy_of(row, rule) for rule in protocols)]
+        for name in DATA
+        for kind in ("default", "plain")
+        if (row := row_of(kind, name)) is not None
+    ]
+    return markdown(["data set", "settings", *(f"`{rule}`" for rule in protocols)], rows)
+
+
+def divisions() -> str:
+    """Rows that were run with several seeds: their mean, and the deviation between repetitions of the split."""
+    rows = []
+    for name in ("MUTAG", "PTC"):
+        for kind in ("default", "untrained", "single"):
+            others = [row_of("seeds", name, LABELS[kind], seed) for seed in range(1, 5)]
+            means = [row["protocols"]["honest"]["mean"] for row in (row_of(kind, name), *others) if row is not None]
+            spread = percent(fmean(means), stdev(means))
+            rows.append([name, kind, percent(means[0]), f"**{spread}**", str(len(means))])
+    return markdown(["data set", "settings", "seed 0", "all seeds", "seeds"], rows)
+
+
+def attributes() -> str:
+    """Labels alone, and with continuous attributes."""
+    names = [name for name in DATA if row_of("attributes", name) is not None]
+    rows = [[name, accuracy_of(row_of("default", name)), accuracy_of(row_of("attributes", name))] for name in names]
+    return markdown(["data set", "labels", "labels and attributes"], rows)
+
+
+def fair_comparison() -> str:
+    """The default on our folds and on those of the fair comparison, with the best network of that comparison."""
+    rows = []
+    for name in DATA:
+        if (row := row_of("fair", name)) is not None:
+            theirs = [found for found in published(name) if found.source == "fair" and found.mean is not None]
+            best = max(theirs, key=lambda found: found.mean or 0, default=None)
+            cell = "–" if best is None else f"{percent(best.mean, best.std)} ({best.method})"
+            rows.append([name, accuracy_of(row_of("default", name)), f"**{accuracy_of(row)}**", cell])
+    return markdown(["data set", "our folds", "its folds", "the best of its networks"], rows)
+
+
+def kernels() -> str:
+    """A row for each kernel, in each cell ours and in brackets the paper's."""
+    names = ("PTC", "ENZYMES", "PROTEINS", "DD", "NCI1", "NCI109")
+    rows = []
+    for method in KERNELS:
+        cells = [(f"**{accuracy_of(row_of('kernels', name, method))}**", reported(name, method.upper())) for name in names]
+        rows.append([f"`{method}`", *(f"{ours} ({theirs})" for ours, theirs in cells)])
+    return markdown(["", *names], rows)
+
+
+def networks() -> str:
+    return _networks("networks", ("PTC", "ENZYMES", "IMDB-BINARY", "PROTEINS", "NCI1"), ("honest", "gin", "best"))
+
+
+def fair_folds() -> str:
+    return _networks("networks-fair", ("IMDB-BINARY", "PROTEINS", "NCI1"), ("honest",))
+
+
+def _networks(experiment: str, names: Sequence[str], protocols: Sequence[str]) -> str:
+    rows = []
+    for name in names:
+        for method in NETWORKS:
+            if (row := row_of(experiment, name, method)) is not None:
+                fair = experiment == "networks-fair"
+                theirs = reported(name, FAIR[method], "fair") if fair else reported(name, method.upper())
+                rows.append([name, method, *(accuracy_of(row, rule) for rule in protocols), theirs])
+    return markdown(["data set", "method", *(f"`{rule}`" for rule in protocols), "published"], rows)
+
+
+def complete_folds() -> str:
+    """What complete folds cost (benchmarks/networks.py)."""
+    rows = []
+    for row in json.loads((ROOT / "results/times/networks.json").read_text(encoding="utf-8"))["rows"]:
+        spent = [f"{row[key]:.1f}" for key in ("prepare", "epoch")]
+        spent += [f"{row['training'] / 60:.1f}", f"{row['peak_gib']:.2f}", f"{100 * row['accuracy']:.1f}"]
+        rows.append([row["data"], row["method"], str(row["epochs"]), *spent])
+    spent = ["prepare, s", "epoch, s", "whole training, min", "peak, GiB"]
+    return markdown(["data set", "method", "epochs", *spent, "accuracy on the fold"], rows)
+
+
+def ablation() -> str:
+    page = tomllib.loads((ROOT / "experiments/ablation.toml").read_text(encoding="utf-8"))
+    names = [entry["data"] for entry in page["entries"]]
+    rows = []
+    for label in page["variants"]:
+        found = [row_of("ablation", name, label) for name in names]
+        cells = ["–" if row is None else _of_several(row["protocols"]["honest"]) for row in found]
+        rows.append([f"{label} (plain)" if label == PLAIN else label, *cells])
+    return markdown(["one change", *names], rows)
+
+
+def _of_several(summary: dict[str, Any]) -> str:
+    return percent(summary["mean"], summary["std"] if len(summary["folds"]) > 1 else None)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    table.__name__.replace("_", " "): table
+    for table in (
+        *(accuracy, accuracy_in_short, rules, divisions, attributes, fair_comparison),
+        *(kernels, networks, fair_folds, complete_folds, ablation),
+    )
+}
+
+
+def pages() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def renewed(page: str) -> tuple[str, list[str]]:
+    """A page with its tables as in the records, and the names of those that were different."""
+    different: list[str] = []
+
+    def write(found: re.Match[str]) -> str:
+        text = TABLES[found["name"]]() + "\n"
+        if text != found["text"]:
+            different.append(found["name"])
+        return f"<!-- table {found['name']} -->\n{text}<!-- end -->"
+
+    return MARKED.sub(write, page), different
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 where a table differs")
+    check = parser.parse_args().check
+    stale = False
+    for page in pages():
+        text, different = renewed(page.read_text(encoding="utf-8"))
+        for name in different:
+            print(f"{page}: {name} {'differs from the records' if check else 'rewritten'}")
+        stale |= bool(different)
+        if different and not check:
+            page.write_text(text, encoding="utf-8")
+    raise SystemExit(int(check and stale))
+
+
+if __name__ == "__main__":
+    main()
