@@ -2,10 +2,10 @@
 
     python benchmarks/capsules.py [--short] [--json FILE]
 
-Errors: relative error of E_j = e_j / C(m, j) of m values against exact rational arithmetic, by gcaps in float32 (products
-of the factors 1 + x t) and by Newton's identities from power sums, the usual method, in float32 and in float64. Sums of
-positive values do not cancel, so their errors are those of the method. Values from N(0, 1) cancel; where E_j is near 0 no
-float32 method is exact, which shows in the worst of many channels.
+Errors: relative error of E_j = e_j / C(m, j) of m values against exact rational arithmetic, by gcaps in float32
+(products of the factors 1 + x t) and by Newton's identities from power sums, the usual method, in float32 and in
+float64. Sums of positive values do not cancel, so their errors are those of the method. Values from N(0, 1) cancel;
+where E_j is near 0 no float32 method is exact, which shows in the worst of many channels.
 
 Speed: one training step (forward and backward) of a layer 64 → 32 of degree 1 on 32 graphs of NCI1 (of MUTAG if NCI1 is
 not in GCAPS_DATA). Capsule functions take turns, and medians count.

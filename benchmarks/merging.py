@@ -3,8 +3,8 @@
     python benchmarks/merging.py [--data IMDB-BINARY COLLAB ...] [--graphs 500] [--epochs 3] [--json FILE] [--short]
 
 The default network on the default features, one thread. Epochs with and without merging take turns and medians count,
-after one of each for warming up. "find" is the time to find the rows, once for a training. `--short` takes 100 generated
-graphs.
+after one of each for warming up. "find" is the time to find the rows, once for a training. `--short` takes 100
+generated graphs.
 """
 
 from __future__ import annotations

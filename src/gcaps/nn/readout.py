@@ -238,7 +238,7 @@ class MeanCovariance(nn.Module):
         dim: int = -2,
         multiplicity: Tensor | None = None,
     ) -> Tensor:
-        """[μ, triu C] of each graph; PyG's ``Aggregation`` signature, and how many nodes each row stands for [n]."""
+        """[μ, triu C] of each graph; PyG's ``Aggregation`` signature, and how many nodes each row represents [n]."""
         if dim not in (-2, 0) or x.dim() != 2:
             raise ValueError("MeanCovariance aggregates the rows of a matrix [n, D]")
         index, ptr = segments(x, index, ptr, dim_size)

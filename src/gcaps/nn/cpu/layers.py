@@ -22,7 +22,7 @@ class Nodes(NamedTuple):
     cuts: Array
     """[C+1] first node of each block, and n."""
     multiplicity: Array
-    """[n] number of nodes that each row stands for; empty if each row is one node."""
+    """[n] number of nodes that each row represents; empty if each row is one node."""
     rowptr: Array
     """[n+1]"""
     col: Array
@@ -60,7 +60,7 @@ class Gradient(NamedTuple):
     """Gradient behind the normalisation of a layer."""
 
     grad: Array
-    """[n, P·h]; the sum over the nodes that a row stands for."""
+    """[n, P·h]; the sum over the nodes that a row represents."""
     coefficients: Array
     """[3, P·h] scale, constant and slope, see :func:`normalization_gradient`."""
 

@@ -35,7 +35,7 @@ def mean_covariance(
 ) -> Tensor:
     """[B, D + r(r+1)/2 (+ 1)] vectors of the graphs, from x [n, D] and a projection [r, D].
 
-    Row i stands for multiplicity[i] nodes, or for one.
+    Row i represents multiplicity[i] nodes, or one.
     """
     found: Tensor = _MeanCovariance.apply(x, projection, ptr, options, multiplicity)  # type: ignore[no-untyped-call]
     return found
@@ -49,7 +49,7 @@ class _Given(NamedTuple):
     ptr: Array
     """[B+1] first node of each graph."""
     multiplicity: Array
-    """[n] number of nodes that each row stands for; empty if each row is one node."""
+    """[n] number of nodes that each row represents; empty if each row is one node."""
     x: Array
     """[n, D]"""
     projection: Array

@@ -2,7 +2,7 @@
 
 Computes the same as a sequence of :class:`gcaps.nn.GraphCapsuleConv` for the default capsule function and the filters
 that are powers of a matrix. One-hot input is never written out, layers write side by side into one matrix Z, rows may
-stand for several nodes (:mod:`gcaps.batching.merging`), and sums do not depend on the number of threads. Compared with
+represent several nodes (:mod:`gcaps.batching.merging`), and sums do not depend on the number of threads. Compared with
 the plain layers, an epoch is 2.2 to 2.5 times as fast on IMDB-BINARY, where nodes are merged, 1.2 to 1.3 times on DD
 and equally fast on NCI1 and ENZYMES (``python benchmarks/compiled.py``).
 """
