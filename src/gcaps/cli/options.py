@@ -62,7 +62,7 @@ def config_of(arguments: Sequence[str]) -> type[Section]:
     Every method has options of its own, so they are known only once the method is.
     """
     method = "gcaps"
-    for option, value in zip(arguments, [*arguments[1:], ""], strict=True):
+    for option, value in zip(arguments, [*arguments[1:], ""], strict=False):  # no arguments: nothing to pair
         if option == "--method" or option.startswith("--method="):
             method = value if option == "--method" else option.partition("=")[2]
     return config_class(method)
