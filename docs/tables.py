@@ -166,7 +166,9 @@ def kernels() -> str:
     names = ("PTC", "ENZYMES", "PROTEINS", "DD", "NCI1", "NCI109")
     rows = []
     for method in KERNELS:
-        cells = [(f"**{accuracy_of(row_of('kernels', name, method))}**", reported(name, method.upper())) for name in names]
+        cells = [
+            (f"**{accuracy_of(row_of('kernels', name, method))}**", reported(name, method.upper())) for name in names
+        ]
         rows.append([f"`{method}`", *(f"{ours} ({theirs})" for ours, theirs in cells)])
     return markdown(["", *names], rows)
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 import gcaps
-
 from gcaps.evaluation.comparison import Comparison
 from gcaps.evaluation.outcome import Cell, Outcome
 from gcaps.evaluation.plan import Limits, Plan, PlannedData, PlannedEntry

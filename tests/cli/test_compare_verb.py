@@ -81,7 +81,18 @@ def test_mistakes_are_one_line(arguments, code, message, tmp_path, capsys):
 def test_a_cluster_that_does_not_answer_is_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(executor, "TIMEOUT", 1)
     with pytest.raises(SystemExit) as left:
-        main(["compare", "families", "--methods", "deepsets", "-o", str(tmp_path / "r"), "--cluster", "tcp://127.0.0.1:9"])
+        main(
+            [
+                "compare",
+                "families",
+                "--methods",
+                "deepsets",
+                "-o",
+                str(tmp_path / "r"),
+                "--cluster",
+                "tcp://127.0.0.1:9",
+            ]
+        )
     assert left.value.code == 1
     assert "tcp://127.0.0.1:9: no Dask scheduler answers there" in capsys.readouterr().err.splitlines()[-1]
 
@@ -89,7 +100,18 @@ def test_a_cluster_that_does_not_answer_is_one_line(tmp_path, capsys, monkeypatc
 def test_a_cluster_without_dask_says_what_to_install(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(SystemExit) as left:
-        main(["compare", "families", "--methods", "deepsets", "-o", str(tmp_path / "r"), "--cluster", "tcp://127.0.0.1:9"])
+        main(
+            [
+                "compare",
+                "families",
+                "--methods",
+                "deepsets",
+                "-o",
+                str(tmp_path / "r"),
+                "--cluster",
+                "tcp://127.0.0.1:9",
+            ]
+        )
     assert left.value.code == 4
     assert "pip install 'gcaps[cluster]'" in capsys.readouterr().err
 

@@ -20,9 +20,7 @@ def run(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output", metavar="RUN", help="Folder of the comparison; its cells are not run again."
-        ),
+        typer.Option("-o", "--output", metavar="RUN", help="Folder of the comparison; its cells are not run again."),
     ] = None,
     methods: Annotated[
         str | None, typer.Option("--methods", metavar="NAME,…", help="Methods of gcaps evaluate, or all (default).")

@@ -21,9 +21,7 @@ def run(
     data: Data,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Write the result as a record: FILE.json and FILE.npz."
-        ),
+        typer.Option("-o", "--output", metavar="FILE", help="Write the result as a record: FILE.json and FILE.npz."),
     ] = None,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page with tables and figures here.")
