@@ -1,14 +1,14 @@
-"""Capsule functions: how exact `polynomial` is, and what each costs beside `moments`.
+"""Capsule functions: error of `polynomial`, and time of each compared with `moments`.
 
     python benchmarks/capsules.py [--short] [--json FILE]
 
-Exactness: the relative error of E_j = e_j / C(m, j) of m values in float32, by gcaps (products of the factors 1 + x t)
-and by Newton's identities from power sums, the usual way, in float32 and in float64, all against exact rational
-arithmetic. Positive values add up: there, an error is the method's own. Values from N(0, 1) cancel by themselves; where
-E_j comes out near 0 no float32 method is exact, which is what the worst of many channels shows.
+Errors: relative error of E_j = e_j / C(m, j) of m values against exact rational arithmetic, by gcaps in float32
+(products of the factors 1 + x t) and by Newton's identities from power sums, the usual method, in float32 and in
+float64. Sums of positive values do not cancel, so their errors are those of the method. Values from N(0, 1) cancel;
+where E_j is near 0 no float32 method is exact, which shows in the worst of many channels.
 
-Speed: one training step (forward and backward) of a layer 64 → 32 of degree 1 on 32 graphs of NCI1, which is looked for
-in the folders of GCAPS_DATA (MUTAG where it is not there). Capsule functions take turns, and the median counts.
+Speed: one training step (forward and backward) of a layer 64 → 32 of degree 1 on 32 graphs of NCI1 (of MUTAG if NCI1 is
+not in GCAPS_DATA). Capsule functions take turns, and medians count.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def exact(values: Tensor) -> list[Fraction]:
 
 
 def by_products(values: Tensor) -> Tensor:
-    """[8, c] gcaps' way."""
+    """[8, c] by gcaps."""
     return symmetric_means(values, torch.tensor([0, len(values)]), HIGHEST)[:, 0]
 
 
@@ -68,7 +68,7 @@ VALUES: dict[str, Callable[[Tensor], Tensor]] = {
     "exp N(0, 2²)": lambda normal: torch.exp(2 * normal),
     "N(0, 1)": lambda normal: normal,
 }
-"""From standard normal values: alike, of very different sizes, of either sign."""
+"""Functions of standard normal values: similar values, values of very different sizes, values of both signs."""
 
 METHODS: dict[str, Callable[[Tensor], Tensor]] = {
     "gcaps float32": by_products,
@@ -78,7 +78,7 @@ METHODS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def errors(sizes: list[int], channels: int) -> list[dict[str, Any]]:
-    """Median and worst error of each method, over channels, for every kind of values, size m and j ≤ m."""
+    """Median and worst error of each method over channels, for every kind of values, size m and j ≤ m."""
     generator = torch.Generator().manual_seed(0)
     rows = []
     for kind, draw in VALUES.items():
@@ -95,7 +95,7 @@ def errors(sizes: list[int], channels: int) -> list[dict[str, Any]]:
 
 
 def error_table(rows: list[dict[str, Any]]) -> Table:
-    """One line for each kind of values, m and method; "median worst" in the columns of E_1..E_8."""
+    """One row for each kind of values, m and method; "median worst" in the columns of E_1..E_8."""
     table = Table("values", "m", "method", title="relative error of E_j: median and worst over channels")
     for j in range(1, HIGHEST + 1):
         table.add_column(f"E_{j}", justify="right")
@@ -109,7 +109,7 @@ def error_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def speed(sizes: list[int], repeats: int) -> list[dict[str, Any]]:
-    """Seconds of a training step with each capsule function, and their ratio to `moments`."""
+    """Seconds of a training step with each capsule function, and the ratio to `moments`."""
     graphs = gcaps.load("NCI1" if find("NCI1") else "MUTAG")
     chosen = np.random.default_rng(0).permutation(len(graphs))[:32]
     batch = BatchSource(graphs, np.zeros((graphs.num_nodes, 1))).take(chosen)
@@ -123,7 +123,7 @@ def speed(sizes: list[int], repeats: int) -> list[dict[str, Any]]:
             for name, step in steps.items():
                 began = time.perf_counter()
                 step()
-                if repeat >= 3:  # the first few warm up
+                if repeat >= 3:  # the first few are for warming up
                     seconds[name].append(time.perf_counter() - began)
         medians = {name: statistics.median(some) for name, some in seconds.items()}
         rows += [
@@ -142,7 +142,7 @@ def speed(sizes: list[int], repeats: int) -> list[dict[str, Any]]:
 
 
 def training_step(layer: GraphCapsuleConv, x: Tensor, M: Any) -> Callable[[], None]:
-    """Forward and backward, down to the input as in a deep network."""
+    """Forward and backward pass, with a gradient at the input as in a deep network."""
     x = x.clone().requires_grad_()
 
     def step() -> None:
@@ -154,7 +154,7 @@ def training_step(layer: GraphCapsuleConv, x: Tensor, M: Any) -> Callable[[], No
 
 
 def speed_table(rows: list[dict[str, Any]]) -> Table:
-    """One line for each capsule function, two columns for each P."""
+    """One row for each capsule function, two columns for each P."""
     data, nodes, edges = (rows[0][key] for key in ("data", "nodes", "edges"))
     table = Table("capsule", title=f"a training step, 64 → 32, 32 graphs of {data} ({nodes} nodes, {edges} edges)")
     for P in sorted({row["P"] for row in rows}):

@@ -3,21 +3,21 @@
     python benchmarks/fgsd.py [--sections exactness speed sketch] [--sets NAME ...] [--peer-share 0.05]
                               [--graphs grid power-law] [--sizes N ...] [--short] [--json FILE]
 
-Exactness: the largest deviation of harmonic distances from numpy's pinv, relative to the largest distance of the graph,
-where a graph has at most 1,500 nodes (a third of the graphs of larger sets), and how many graphs' histograms change by
-a single bit when their nodes are renumbered (all graphs).
+Exactness: largest deviation of harmonic distances from numpy's pinv, relative to the largest distance of the graph, for
+graphs of at most 1,500 nodes (a third of the graphs of larger sets), and number of graphs whose histograms change by a
+single bit when their nodes are renumbered (all graphs).
 
-Speed: histograms of every node of every graph (``FGSD().fit`` and ``.transform``), and the distances alone, beside
-``numpy.linalg.pinv(hermitian=True)`` of each graph's Laplacian and beside one LAPACK Cholesky inverse (dpotrf, dpotri)
-of each component's, the limit for dense methods; neither peer computes a distance or a histogram. Peers run on a random
-share of the graphs of large sets and are scaled by Σ n³; they too take a graph for each processor at a time. Memory is
-the peak of a process of its own (Linux).
+Speed: histograms of every node of every graph (``FGSD().fit`` and ``.transform``), and the distances alone, compared
+with ``numpy.linalg.pinv(hermitian=True)`` of each graph's Laplacian and with one LAPACK Cholesky inverse (dpotrf,
+dpotri) of each component's, the limit for dense methods; neither computes a distance or a histogram. On large sets they
+run on a random share of the graphs and are scaled by Σ n³; they too process one graph per processor at a time. Memory
+is the peak of a separate process (Linux).
 
 Sketch: seconds from 10⁴ to 10⁶ nodes on square grids and on power-law graphs (preferential attachment, 4 edges a node),
-the slope of log time over log nodes, and how far histograms (32 bins) are from the exact ones where these are at hand:
-the mean over nodes of Σ |share − exact share|, and the same for exact distances to as many sampled partners.
+the slope of log time over log nodes, and the distance of histograms (32 bins) from the exact ones where these are
+computed: the mean over nodes of Σ |share − exact share|, and the same for exact distances to as many sampled partners.
 
-Data sets are looked for in the folders of GCAPS_DATA; those that are not there are left out.
+Data sets are searched for in the folders of GCAPS_DATA; missing ones are skipped.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,7 @@ from threadpoolctl import threadpool_limits
 import gcaps
 from gcaps.data.catalog import find
 from gcaps.data.graphset import GraphSet
-from gcaps.features import FGSD, histograms
+from gcaps.features import FGSD
 from gcaps.features.histograms import Distances
 from gcaps.testing import hostile_graphs, permute_nodes
 
@@ -58,7 +57,7 @@ SETS = (*SMALL, "IMDB-MULTI", "NCI1", "NCI109", "PROTEINS", "DD", "COLLAB", "RED
 TIMED = ("NCI1", "COLLAB", "DD", "REDDIT-BINARY")
 LARGEST = 1500
 CHEAP = 2e10
-"""Σ n³ up to which the peers run on all graphs."""
+"""Σ n³ up to which pinv and Cholesky run on all graphs."""
 WIDTH = 150
 Row = dict[str, Any]
 
@@ -133,7 +132,7 @@ def timed(call: Callable[..., Any], *given: Any) -> float:
 
 
 def timed_peer(call: Callable[[np.ndarray], Any], matrices: list[np.ndarray]) -> float:
-    """As many matrices at a time as there are processors, with one BLAS thread each; the matrices are there already."""
+    """Time ``call`` on matrices, one per processor at a time, with one BLAS thread each."""
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(get_num_threads()) as pool:
         return timed(list, pool.map(call, matrices))
 
@@ -150,7 +149,7 @@ def cholesky_inverse(L: np.ndarray) -> None:
 
 
 def all_distances(graphs: GraphSet) -> None:
-    Distances(replace(graphs))._sweep(lambda *_: None)  # a set of which nothing is known yet
+    Distances(graphs)._sweep(lambda *_: None)
 
 
 def speed(names: list[str], share: float) -> list[Row]:
@@ -159,7 +158,6 @@ def speed(names: list[str], share: float) -> list[Row]:
     for name in names:
         graphs = gcaps.load(name)
         fgsd = FGSD(cache=False)
-        histograms._MAXIMA.clear()
         fit = timed(fgsd.fit, graphs)
         transform = timed(fgsd.transform, graphs)
         distances = timed(all_distances, graphs)
@@ -197,7 +195,7 @@ def grid(n: int) -> GraphSet:
 
 
 def power_law(n: int, each: int = 4) -> GraphSet:
-    """Preferential attachment: a new node's edge goes to an end, drawn at random, of an edge that is there."""
+    """Preferential attachment: an edge of a new node goes to a random end of an existing edge."""
     rng = np.random.default_rng(0)
     ends = np.zeros(2 * n * each, dtype=np.int64)
     ends[::2] = np.repeat(np.arange(n), each)
@@ -256,7 +254,7 @@ def sketches(kinds: list[str], sizes: list[int], exact_up_to: int) -> list[Row]:
 
 
 def sampled(counts: np.ndarray, partners: int) -> np.ndarray:
-    """What exact distances to so many random partners would give."""
+    """Histograms of exact distances to that many random partners."""
     rng = np.random.default_rng(0)
     p = counts.astype(np.float64)
     return rng.multinomial(partners, p / p.sum(axis=1, keepdims=True)).astype(np.float64)
@@ -274,8 +272,10 @@ def table(title: str, rows: list[Row]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sections", nargs="+", default=["exactness", "speed", "sketch"])
-    parser.add_argument("--sets", nargs="+", help="data sets; by default all of the section that are there")
-    parser.add_argument("--peer-share", type=float, default=0.05, help="of the graphs that the peers are timed on")
+    parser.add_argument("--sets", nargs="+", help="data sets; by default all of the section that are found")
+    parser.add_argument(
+        "--peer-share", type=float, default=0.05, help="share of the graphs that pinv and Cholesky run on"
+    )
     parser.add_argument("--sizes", nargs="+", type=int, default=[10**4, 31623, 10**5, 316228, 10**6])
     parser.add_argument("--graphs", nargs="+", choices=LARGE, default=list(LARGE), help="of the sketches")
     parser.add_argument("--short", action="store_true", help="small sets, few graphs, sketches up to 10⁵ nodes")

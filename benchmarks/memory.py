@@ -11,11 +11,11 @@ Sections, all by default:
     convert   REDDIT-MULTI-5K and COLLAB from their zips to GraphSet folders as a stream, and beside it read at once
     epoch     one training epoch of REDDIT-MULTI-5K and of COLLAB, degree features
 
-Each runs in a process of its own, so that its peak is its own. "Peak" is the most memory that was resident, counting
+Each runs in a separate process. "Peak" is the most memory that was resident, counting
 pages of mapped files, which the system may drop at any time. "Private" is the most that was resident without them,
-sampled every 10 ms (Linux). What importing alone costs stands first. The two real sets are looked for in the
-folders of GCAPS_DATA and left out where they are not there. The generated set is about 0.6 GB for a million graphs; it
-lies in a temporary folder and is removed.
+sampled every 10 ms (Linux). The first row is the cost of imports alone. The two real sets are searched for in the
+folders of GCAPS_DATA and skipped if missing. The generated set takes about 0.6 GB for a million graphs; it
+is written to a temporary folder and removed.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def batches(path: str) -> int:
     source = BatchSource(graphs, graphs.node_labels)
     nodes = 0
     for chosen in shuffled(np.arange(len(graphs)), BATCH, np.random.default_rng(0)):
-        nodes += len(source.take(chosen).index)
+        nodes += len(source.take(chosen).batch)
     assert nodes == graphs.num_nodes
     return len(graphs)
 
@@ -97,11 +97,10 @@ def epoch(name: str) -> int:
 
 
 def _one_epoch(graphs: Any, count: int, **settings: Any) -> int:
-    from gcaps.config import Config
-    from gcaps.training import fit
+    from gcaps import GraphCapsuleClassifier
 
     indices = np.arange(min(count, len(graphs)))
-    fit(graphs, indices, Config(epochs=1, **settings), seed=0)
+    GraphCapsuleClassifier(epochs=1, ensemble_size=1, with_svm=False, **settings).fit(graphs.subset(indices))
     return len(indices)
 
 

@@ -1,9 +1,9 @@
-"""What merging nodes that are alike saves: rows and arcs that are left, and the time of an epoch with and without.
+"""Merging of equivalent nodes: rows and arcs that remain, and the time of an epoch with and without.
 
     python benchmarks/merging.py [--data IMDB-BINARY COLLAB ...] [--graphs 500] [--epochs 3] [--json FILE] [--short]
 
-The default configuration with the default features, one thread. Epochs with and without take turns and medians count,
-after one of each for warming up. "find" is what finding the rows costs, once for a training. `--short` takes 100
+The default network on the default features, one thread. Epochs with and without merging take turns and medians count,
+after one of each for warming up. "find" is the time to find the rows, once for a training. `--short` takes 100
 generated graphs.
 """
 
@@ -26,6 +26,7 @@ from gcaps.batching import BatchSource
 from gcaps.config import Config
 from gcaps.data.graphset import GraphSet
 from gcaps.data.targets import Classes
+from gcaps.estimators.auto import resolve
 from gcaps.features import NodeFeatures
 from gcaps.models import GCAPS
 from gcaps.training.loop import TrainingRun
@@ -33,8 +34,8 @@ from gcaps.training.loop import TrainingRun
 DATA = ("IMDB-BINARY", "IMDB-MULTI", "COLLAB", "REDDIT-BINARY", "REDDIT-MULTI-5K")
 
 
-def measure(graphs: GraphSet, epochs: int) -> dict[str, Any]:
-    config = Config()
+def compare(graphs: GraphSet, epochs: int) -> dict[str, Any]:
+    config = resolve(Config(ensemble_size=1, with_svm=False), graphs)[0]
     x = NodeFeatures.fit(config, graphs).encode(graphs)
     y = Classes.of(graphs.y).encode(graphs.y)
     apart = BatchSource(graphs, x, y=y)
@@ -89,7 +90,7 @@ def main() -> None:
         graphs = gcaps.load(name)
         count = min(len(graphs), 100 if options.short else options.graphs)
         chosen = np.random.default_rng(0).choice(len(graphs), count, replace=False)
-        rows.append(measure(graphs.subset(chosen), options.epochs))
+        rows.append(compare(graphs.subset(chosen), options.epochs))
     show(rows)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n")

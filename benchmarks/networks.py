@@ -31,35 +31,34 @@ from rich.table import Table
 from gcaps.files import write_json
 
 DATA = ("DD", "COLLAB", "REDDIT-MULTI-5K")
-METHODS = ("set", "dcnn", "gin", "dgcnn", "pscn", "ecc", "gcaps")
+METHODS = ("deepsets", "dcnn", "gin", "dgcnn", "pscn", "ecc", "gcaps")
 
 
 def measure(data: str, method: str, epochs: int | None, threads: int) -> dict[str, Any]:
     """One cell, in this process."""
     import gcaps
+    from gcaps.data.prepared import PreparedSet
+    from gcaps.estimators import make_estimator
     from gcaps.evaluation import stratified_folds
-    from gcaps.models import CONFIGS
     from gcaps.models.registry import extras_of
-    from gcaps.training import fit
 
     began = time.perf_counter()
     graphs = gcaps.load(data)
     read = time.perf_counter() - began
-    features = ("labels",) if graphs.node_labels is not None else ("degree",)
-    settings = {"features": features, "threads": threads} | ({} if epochs is None else {"epochs": epochs})
-    config = CONFIGS[method].parse(settings)
-    fold = stratified_folds(graphs.targets, 10, seed=0)[0]
+    settings = {"threads": threads} | ({} if epochs is None else {"epochs": epochs})
+    model = make_estimator(method, settings)
+    fold = stratified_folds(graphs.y, 10, seed=0)[0]
+    prepared = PreparedSet(graphs)
     began = time.perf_counter()
-    extras_of(config, graphs)
+    extras_of(model.config, prepared)
     prepare = time.perf_counter() - began
     speeds: list[float] = []
     began = time.perf_counter()
-    model, curves, _ = fit(
-        graphs, fold.train, config, seed=0, on_epoch=lambda epoch: speeds.append(epoch.graphs_per_second)
-    )
+    model.fit_prepared(prepared, fold.train, on_epoch=lambda epoch: speeds.append(epoch.graphs_per_second))
+    curves = model.curves_
     training = time.perf_counter() - began
     began = time.perf_counter()
-    right = model.predict_proba(graphs.subset(fold.test)).argmax(axis=1) == graphs.targets[fold.test]
+    right = model.predict(graphs.subset(fold.test)) == graphs.y[fold.test]
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if platform.system() == "Darwin" else 1024)
     return {
         "data": data,

@@ -26,10 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 import gcaps
-from gcaps import persistence
-from gcaps.config import Config
 from gcaps.data import GraphSetWriter, random_molecules
-from gcaps.training import fit
 
 
 def stream(model: str, data: str) -> None:
@@ -99,8 +96,8 @@ def main() -> None:
             for chunk in random_molecules(count):
                 writer.extend(chunk)
         graphs = gcaps.load(data)
-        fitted, _, _ = fit(graphs, np.arange(500), Config(epochs=1, members=1, head="layers"), seed=0)
-        persistence.save(fitted, model)
+        settings = {"epochs": 1, "ensemble_size": 1, "with_svm": False}
+        gcaps.GraphCapsuleClassifier(**settings).fit(graphs[:500]).save(model)
         command = [sys.executable, __file__, "--stream", str(model), str(data)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         ours = json.loads(done.stdout.splitlines()[-1])

@@ -2,9 +2,9 @@
 
     python benchmarks/reading.py [NAME_OR_PATH ...] [--repeats 3] [--json FILE]
 
-Each reading runs in a process of its own, so that its peak memory is its own; imports are not timed, unpacking for
-PyTorch Geometric is not timed either. The best of the repeats counts. Without names, the sets that are at hand of
-NCI1, IMDB-BINARY and MUTAG are read. NAME is looked for in the folders of GCAPS_DATA.
+Each reading runs in a separate process, which gives its peak memory; imports and unpacking for PyTorch Geometric are
+not timed. The best of the repeats counts. Without names, those of NCI1, IMDB-BINARY and MUTAG that are found are read.
+NAME is searched for in the folders of GCAPS_DATA.
 """
 
 from __future__ import annotations

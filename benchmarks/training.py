@@ -31,17 +31,29 @@ import gcaps
 from gcaps.batching import BatchSource
 from gcaps.config import Config
 from gcaps.data.graphset import GraphSet
+from gcaps.data.targets import Classes
 from gcaps.features import NodeFeatures
 from gcaps.models import GCAPS
 from gcaps.training.loop import TrainingRun
 
 WIDTH, LAYERS, BATCH = 64, 5, 32
+ONE_NETWORK = {
+    "layers": 4,
+    "reduce": "mean",
+    "dropout": 0.5,
+    "epochs": 30,
+    "ensemble_size": 1,
+    "with_svm": False,
+    "device": "cpu",
+}
+"""One network, with nothing left to resolve."""
 FULL = {"layers": 3, "rank": None}
 """The network with the full covariance."""
 
 
 def gcaps_epoch(graphs: GraphSet, features: NodeFeatures, config: Config) -> Callable[[], None]:
-    source = BatchSource(graphs, features.encode(graphs), merge=GCAPS.merges(config))
+    y = Classes.of(graphs.y).encode(graphs.y)
+    source = BatchSource(graphs, features.encode(graphs), merge=GCAPS.merges(config), y=y)
     network = GCAPS(source.num_features, graphs.num_classes, config)
     run = TrainingRun(network, source, np.arange(len(graphs)), config, seed=0)
     return lambda: run.epoch() and None
@@ -69,11 +81,11 @@ def peer_epoch(name: str, graphs: GraphSet, features: NodeFeatures) -> Callable[
     from torch_geometric.nn.models import GCN, GIN, PNA
     from torch_geometric.utils import degree
 
-    x = features.transform(graphs)
+    x, classes = features.transform(graphs), Classes.of(graphs.y).encode(graphs.y)
     datas = []
     for number, data in enumerate(graphs.to_pyg()):
         rows = slice(graphs.ptr[number], graphs.ptr[number + 1])
-        y = torch.tensor([int(graphs.targets[number])])
+        y = torch.tensor([int(classes[number])])
         datas.append(Data(x=torch.from_numpy(x[rows]), edge_index=data.edge_index, y=y, num_nodes=len(x[rows])))
     extra: dict[str, Any] = {"norm": "batch_norm"}
     if name == "PNA":
@@ -102,13 +114,14 @@ def compare(name: str, options: argparse.Namespace) -> dict[str, Any]:
     graphs = gcaps.load(name)
     if options.graphs and len(graphs) > options.graphs:
         graphs = graphs.subset(np.random.default_rng(0).choice(len(graphs), options.graphs, replace=False))
-    config = Config(batch_size=BATCH, features=("labels",) if graphs.node_labels is not None else ("degree",))
-    features = NodeFeatures.fit(config, graphs)
+    features = ("labels",) if graphs.node_labels is not None else ("degree",)
+    config = Config(batch_size=BATCH, features=features, **ONE_NETWORK)
+    fitted = NodeFeatures.fit(config, graphs)
     runs = {
-        "gcaps": gcaps_epoch(graphs, features, config),
-        "gcaps_full": gcaps_epoch(graphs, features, config.model_copy(update=FULL)),
+        "gcaps": gcaps_epoch(graphs, fitted, config),
+        "gcaps_full": gcaps_epoch(graphs, fitted, config.model_copy(update=FULL)),
     }
-    runs |= {peer: peer_epoch(peer, graphs, features) for peer in options.peers}
+    runs |= {peer: peer_epoch(peer, graphs, fitted) for peer in options.peers}
     seconds_of: dict[str, list[float]] = {key: [] for key in runs}
     for number in range(options.epochs + 1):
         for key, run in runs.items():

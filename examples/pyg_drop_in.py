@@ -2,8 +2,8 @@
 
     python examples/pyg_drop_in.py
 
-``GIN`` below is a plain PyTorch Geometric model. ``Capsules`` is the same model with another convolution and another
-pooling; ``diff`` of the two classes says
+``GIN`` below is a plain PyTorch Geometric model, ``Capsules`` the same model with another convolution and another
+pooling. The difference between the two classes:
 
     -        self.conv1 = GINConv(MLP([in_channels, 32, 32]))
     -        self.conv2 = GINConv(MLP([32, 32, 32]))
@@ -14,12 +14,13 @@ pooling; ``diff`` of the two classes says
     +        self.pool = MeanCovarianceAggregation(self.conv2.width)
     +        self.head = Linear(self.pool.out_channels, num_classes)
 
-Data, loader and training loop stay what they are. Both are trained here on MUTAG, with one-hot node labels. (The test
-accuracy of a few graphs says that both learn, and no more: ``gcaps evaluate`` compares methods.)
+Data, loader and training loop stay the same. Both models are trained on MUTAG with one-hot node labels. The test
+accuracy on a few graphs only shows that both learn; use ``gcaps compare`` to compare methods.
 """
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -66,11 +67,12 @@ class Capsules(Module):
 
 
 def mutag() -> tuple[list[Data], list[Data]]:
-    """MUTAG as PyG's ``Data``, nine parts to train on and one to test on."""
+    """Training and test graphs of MUTAG, nine tenths and one tenth, as PyG's ``Data``."""
     graphs = gcaps.load("MUTAG")
     datas = graphs.to_pyg()
     labels = torch.cat([data.node_label for data in datas]).unique()
-    for data, y in zip(datas, graphs.labels.tolist(), strict=True):
+    classes = np.unique(graphs.y, return_inverse=True)[1]
+    for data, y in zip(datas, classes.tolist(), strict=True):
         data.x = (data.node_label == labels).float()
         data.y = torch.tensor([y])
     order = torch.randperm(len(datas), generator=torch.Generator().manual_seed(0)).tolist()
@@ -79,7 +81,7 @@ def mutag() -> tuple[list[Data], list[Data]]:
 
 
 def train(model: Module, loader: DataLoader, optimizer: torch.optim.Optimizer) -> float:
-    """One epoch; the mean loss."""
+    """Train for one epoch and return the mean loss."""
     model.train()
     total = 0.0
     for data in loader:
@@ -93,14 +95,14 @@ def train(model: Module, loader: DataLoader, optimizer: torch.optim.Optimizer) -
 
 @torch.no_grad()
 def accuracy(model: Module, loader: DataLoader) -> float:
-    """The share of graphs whose class comes out right."""
+    """Share of correctly classified graphs."""
     model.eval()
     right = sum(int((model(d.x, d.edge_index, d.batch).argmax(1) == d.y).sum()) for d in loader)
     return right / len(loader.dataset)
 
 
 def main(epochs: int = 30) -> dict[str, tuple[float, float]]:
-    """Train both; the last training loss and test accuracy of each."""
+    """Train both models; return the last training loss and the test accuracy of each."""
     training, test = mutag()
     found = {}
     for kind in (GIN, Capsules):

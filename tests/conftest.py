@@ -30,5 +30,5 @@ def data_folder() -> Path:
     return Path(folder)
 
 
-def whole_batch(graphs: GraphSet, x: np.ndarray, dtype: torch.dtype = torch.float64):
-    return BatchSource(graphs, x, dtype).take(np.arange(len(graphs)))
+def whole_batch(graphs: GraphSet, x: np.ndarray, dtype: torch.dtype = torch.float64, y: np.ndarray | None = None):
+    return BatchSource(graphs, x, dtype, y=y).take(np.arange(len(graphs)))

@@ -12,8 +12,7 @@ import gcaps
 from gcaps.evaluation.comparison import Comparison
 from gcaps.evaluation.outcome import Cell, Outcome
 from gcaps.evaluation.plan import Limits, Plan, PlannedData, PlannedEntry
-from gcaps.evaluation.protocols import summarise
-from gcaps.evaluation.result import FoldResult, Result
+from gcaps.evaluation.result import FoldResult
 
 SKILL = {
     "gcaps": 1.55, "dcnn": 0.6, "pscn": 1.0, "ecc": 0.9, "dgcnn": 1.1, "gin": 1.4, "deepsets": 0.8, "rw": 0.5,
@@ -75,37 +74,12 @@ def fake_comparison(
     return Comparison(plan, outcomes)
 
 
-def fake_result(comparison: Comparison, label: str) -> Result:
-    """Return one entry of a comparison on its first data set and seed as a result of its own."""
-    planned, entry = comparison.plan.data[0], next(e for e in comparison.plan.entries if e.label == label)
-    found = [o for o in comparison.outcomes if (o.data, o.label, o.seed) == (planned.name, label, entry.seeds[0])]
-    folds = [outcome.result for outcome in found if outcome.result is not None]
-    return Result(
-        label=label,
-        method=entry.method,
-        data={
-            "name": planned.name,
-            "fingerprint": planned.fingerprint,
-            "graphs": planned.graphs,
-            "classes": planned.classes,
-        },
-        folds=folds,
-        protocols=summarise(folds, "last" if entry.method in NETWORKS else "inner"),
-        config=entry.configs[0],
-        seed=entry.seeds[0],
-        splits=f"{len(folds)} stratified folds, seed {entry.seeds[0]}",
-        command=f"gcaps evaluate {planned.name} --method {label}",
-        versions=comparison.plan.versions,
-        created=comparison.plan.created,
-    )
-
-
 def save(comparison: Comparison, run: Path) -> Path:
     """Write a comparison into a folder."""
     comparison.plan.save(run)
-    cells = {cell.fingerprint: cell for cell in comparison.plan.cells()}
+    cells = {cell.key: cell for cell in comparison.plan.cells()}
     for outcome in comparison.outcomes:
-        outcome.save(run / cells[outcome.fingerprint].path)
+        outcome.save(run / cells[outcome.key].path)
     return run
 
 
@@ -175,6 +149,9 @@ def _outcome(plan: Plan, cell: Cell, epochs: int, status: str | None, *, stop_ea
         validation_accuracy=validation.tolist() if network and stop_early else [],
         seconds=seconds,
         chosen={"kernel": "Fake", "C": float(10.0 ** rng.integers(-1, 2)), "inner": 0.5} if method == "wl" else {},
+        resolution=[f"layers = 4 (auto: few graphs ({size - len(test)}))", "lr = 0.1 has no effect: no"]
+        if network
+        else [],
         resolved={"layers": 4, "epochs": epochs, "hidden": 33, "batch_size": 30 + cell.fold} if network else {},
     )
     turn = 2 * np.pi * labels / classes

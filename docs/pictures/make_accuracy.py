@@ -49,12 +49,12 @@ def draw(figure: Figure) -> None:
         axes.errorbar(mean - paper[data], at, xerr=error, fmt="o", color=BLUE, ms=8, lw=1.6, zorder=3, label=label)
         axes.plot(known[data] - paper[data], at, "|", color=INK, ms=15, mew=2.2, zorder=2)
     own = [(ours("own", data)[0] - paper[data], at) for at, data in enumerate(order)]
-    axes.plot(*zip(*own, strict=True), "D", color=ORANGE, ms=6.5, zorder=4, label="gcaps, settings of its own")
-    axes.plot([], [], "|", color=INK, ms=13, mew=2.2, label="best honest number known")
+    axes.plot(*zip(*own, strict=True), "D", color=ORANGE, ms=6.5, zorder=4, label="gcaps, tuned per data set")
+    axes.plot([], [], "|", color=INK, ms=13, mew=2.2, label="best known, honest")
     axes.set_yticks(range(len(order)), [f"{data}  {paper[data]:.1f}" for data in order], color=INK)
     axes.tick_params(length=0)
     axes.spines["left"].set_visible(False)
-    axes.set_xlabel("points above the paper's accuracy (beside the name); bars: standard errors")
+    axes.set_xlabel("points above the paper's accuracy (next to the name); bars: standard errors")
     axes.legend(loc="lower right")
 
 

@@ -164,7 +164,7 @@ def with_default(section: type[Section], name: str, default: Any) -> Any:
 class Config(TrainingConfig, CapsuleConfig, FeatureConfig):  # fields come in reverse order of the bases
     """GCAPS-CNN: GC(h, P) × layers → [M, C] → FC → FC → softmax (spec section 5).
 
-    The defaults were chosen on inner validation (docs/accuracy.md).
+    The defaults were chosen on inner validation (docs/results/tuning.md).
     """
 
     method: ClassVar[str] = "gcaps"

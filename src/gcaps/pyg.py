@@ -1,6 +1,6 @@
-"""For users of PyTorch Geometric: the covariance readout as an ``Aggregation``, FGSD as a transform, conversions.
+"""For PyTorch Geometric: the covariance readout as an ``Aggregation``, FGSD as a transform, and conversions.
 
-The only module of gcaps that imports torch_geometric when it is imported itself, which takes seconds.
+No other module of gcaps imports torch_geometric on import, which takes seconds.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class MeanCovarianceAggregation(Aggregation):  # type: ignore[misc]  # torch_geo
         f = [\mu, \mathrm{triu}(\mathbf{C})], \qquad
         \mathbf{C} = \frac{1}{N} (\mathbf{Z} - \mu)^\top (\mathbf{Z} - \mu)
 
-    Takes the place of ``global_mean_pool`` and its kin; unlike :class:`gcaps.nn.MeanCovariance`, which it wraps, it
-    also accepts an ``index`` that is not sorted, so it can aggregate messages too.
+    A replacement for ``global_mean_pool`` and the like. Unlike :class:`gcaps.nn.MeanCovariance`, which it wraps, it
+    also takes an ``index`` that is not sorted, so it can aggregate messages.
 
     Args:
         in_channels: columns of the input.
-        rank: project to this many learned columns before the covariance; by default none.
+        rank: project to this many learned columns before taking the covariance; by default, all columns are used.
         reduce: ``"mean"`` or ``"sum"``.
-        root: the signed square root of the covariance's entries.
+        root: take the signed square root of the entries of the covariance.
         count: append log(1 + N).
 
     Shapes:
@@ -63,7 +63,7 @@ class MeanCovarianceAggregation(Aggregation):  # type: ignore[misc]  # torch_geo
         return self.readout.out_channels
 
     def reset_parameters(self) -> None:
-        """A fresh projection, where there is one."""
+        """Reset the projection, if there is one."""
         self.readout.reset_parameters()
 
     def __call__(
@@ -77,7 +77,7 @@ class MeanCovarianceAggregation(Aggregation):  # type: ignore[misc]  # torch_geo
     ) -> Tensor:
         """See :meth:`forward`."""
         if torch.compiler.is_compiling() and index is not None and ptr is None and dim_size is None:
-            dim_size = num_segments(index)  # PyG would read it as a plain integer, which cannot be exported
+            dim_size = num_segments(index)  # PyG would make it a constant of the exported program
         out: Tensor = super().__call__(x, index, ptr, dim_size, dim, **options)
         return out
 
@@ -92,12 +92,17 @@ class MeanCovarianceAggregation(Aggregation):  # type: ignore[misc]  # torch_geo
     ) -> Tensor:
         """[μ, triu C] of each set."""
         self.assert_two_dimensional_input(x, dim)
-        if not torch.compiler.is_compiling() and ptr is None and index is not None and bool((index[1:] < index[:-1]).any()):
+        if (
+            not torch.compiler.is_compiling()
+            and ptr is None
+            and index is not None
+            and bool((index[1:] < index[:-1]).any())
+        ):
             index, order = torch.sort(index, stable=True)
             x = x[order]
         out: Tensor = self.readout(x, index, ptr, dim_size)
         if dim_size is not None and out.size(0) > dim_size:
-            raise ValueError(f"dim_size is {dim_size}, but index names {out.size(0)} sets")
+            raise ValueError(f"dim_size is {dim_size}, but index has {out.size(0)} sets")
         return out
 
     def __repr__(self) -> str:
@@ -105,17 +110,17 @@ class MeanCovarianceAggregation(Aggregation):  # type: ignore[misc]  # torch_geo
 
 
 class AddFGSD(BaseTransform):  # type: ignore[misc]  # torch_geometric is not typed
-    """Adds each node's histogram of harmonic distances (Eq. 9) as node features.
+    """Add the histogram of harmonic distances of each node (Eq. 9) as node features.
 
-    The bins are those of the training graphs, so the transform is fitted before it is used::
+    The range of the bins comes from the training graphs, so the transform is fitted before it is used::
 
         transform = AddFGSD(bins=32).fit(train_graphs)
         train_graphs = [transform(data) for data in train_graphs]
 
     Args:
-        bins: how many; two more columns count what lies beyond them and what cannot be reached.
-        attr_name: store the features under this name; by default they are appended to ``x``.
-        options: of :class:`gcaps.features.FGSD`: ``spacing``, ``soft``, ``f``, ``method`` and the rest.
+        bins: number of bins; two more columns count distances beyond them and unreachable nodes.
+        attr_name: attribute to store the features in; by default they are appended to ``x``.
+        options: other parameters of :class:`gcaps.features.FGSD`, such as ``spacing``, ``soft``, ``f`` and ``method``.
     """
 
     def __init__(self, bins: int = 32, attr_name: str | None = None, **options: Any) -> None:
@@ -123,7 +128,7 @@ class AddFGSD(BaseTransform):  # type: ignore[misc]  # torch_geometric is not ty
         self.fgsd = FGSD(bins, **options)
 
     def fit(self, graphs: Iterable[Data]) -> Self:
-        """Take the range of the bins from these graphs, the training graphs."""
+        """Take the range of the bins from these (training) graphs."""
         self.fgsd.fit(_structure(graphs))
         return self
 
@@ -149,7 +154,7 @@ class AddFGSD(BaseTransform):  # type: ignore[misc]  # torch_geometric is not ty
 
 
 def _structure(graphs: Iterable[Data]) -> GraphSet:
-    """The graphs without anything but edges and weights: no other field can be in the way."""
+    """The graphs with only their edges and weights, since other fields need not be consistent."""
     bare = [
         Data(edge_index=data.edge_index, edge_weight=data.get("edge_weight"), num_nodes=data.num_nodes)
         for data in graphs

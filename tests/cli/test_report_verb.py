@@ -11,7 +11,7 @@ import pytest
 
 from gcaps.cli.app import main
 from gcaps.evaluation.comparison import Comparison
-from tests.fake_runs import fake_comparison, fake_result, save
+from tests.fake_runs import fake_comparison, save
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +51,8 @@ def test_text_goes_to_the_screen_or_a_file(
 
 def test_result_files_become_a_page(gcaps: Callable[..., int], run: Path) -> None:
     comparison = Comparison.read(run)
-    for method in ("gcaps", "wl"):
-        fake_result(comparison, method).save(f"{method}.json")
+    for result in comparison.results():
+        result.save(f"{result.label}.json")
     assert gcaps("report", "gcaps.json", "wl.json", "-o", "page.html") == 0
     assert "WL" in Path("page.html").read_text(encoding="utf-8")
 

@@ -58,8 +58,25 @@ def test_train_then_predict(tmp_path):
     rows = list(csv.reader((tmp_path / "p.csv").read_text().splitlines()))
     assert rows[0] == ["graph", "class", "p(-1)", "p(1)"]
     assert len(rows) == 189
-    assert "of the 188 graphs" in said.stderr
+    assert "on 188 labelled graphs" in said.stderr
     assert run("predict", tmp_path / "m", "MUTAG").stdout == (tmp_path / "p.csv").read_text()
+
+
+@pytest.mark.parametrize("method", ["wl", "capsule-svm", "fgsd", "gin"])
+def test_any_method_is_trained_saved_and_predicts(method, tmp_path):
+    small = {"gin": ["--epochs", 2], "fgsd": ["--n-estimators", 5]}.get(method, [])
+    said = run("train", "MUTAG", "--method", method, "-o", tmp_path / "m", *small, cwd=tmp_path)
+    assert "188 graphs, 2 classes" in said.stdout
+    found = run("predict", tmp_path / "m", "MUTAG", cwd=tmp_path)
+    assert found.stdout.startswith("graph,class,p(-1),p(1)\n")
+    accuracy = float(found.stderr.split()[1].rstrip("%"))
+    assert accuracy > 66, "better than the majority class on its own training graphs"
+
+
+def test_train_says_what_auto_became(tmp_path):
+    said = run("train", "MUTAG", "-o", tmp_path / "m", *SMALL).stderr
+    assert "dropout = 0.0 (auto: 188 training graphs, fewer than 750)" in said
+    assert "features = labels (auto: nodes have labels)" in said
 
 
 def test_evaluate_is_the_same_for_one_and_two_threads_and_jobs(tmp_path):
@@ -100,6 +117,8 @@ def test_demo_leaves_a_comparison_a_report_and_a_model(tmp_path):
         (["evaluate", "MUTAG", "--method", "gin", "--rank", "3"], 4, "gin has no setting --rank; it has --features"),
         (["evaluate", "MUTAG", "--method=dcnn", "--hops", "-1"], 4, "hops"),
         (["evaluate", "MUTAG", "--folds", "100"], 3, "100"),
+        (["train", "MUTAG", "-o", "{tmp}/m", "--decay", "0.5"], 4, "decay has no effect under schedule = cosine"),
+        (["train", "MUTAG", "-o", "{tmp}/m", "--method", "wl", "--hidden", "3"], 4, "wl has no setting --hidden"),
         (["nonsense"], 2, "no verb 'nonsense'"),
     ],
 )

@@ -35,7 +35,7 @@ def test_histogram_matches_dense_oracle(hostile):
             reached = others[np.isfinite(others)]
             edges = np.linspace(0, fgsd.range_ * (1 + 1e-6), 6)
             row = found[hostile.ptr[number] + x]
-            # a distance on the edge of a bin may lie on either side for the oracle, whose noise is not settled
+            # a distance on the edge of a bin may lie on either side for the oracle, whose noise is not rounded
             slack = sum((np.abs(reached - edge) < 1e-6 * fgsd.range_).sum() for edge in edges[1:])
             assert np.abs(row[:5] - np.histogram(reached, edges)[0]).sum() <= 2 * slack
             assert row[6] == np.isinf(others).sum()
@@ -76,3 +76,6 @@ def test_state_brings_the_fitted_transformer_back(hostile):
     fgsd = FGSD(bins=9).fit(hostile)
     again = FGSD.from_state(fgsd.state())
     assert np.array_equal(again.transform(hostile), fgsd.transform(hostile))
+    old = {**fgsd.state(), "seed": 7}
+    del old["random_state"]
+    assert FGSD.from_state(old).random_state == 7

@@ -5,7 +5,7 @@ import pytest
 
 from gcaps.config import FeatureConfig
 from gcaps.errors import DataError
-from gcaps.features import NodeFeatures, resolve
+from gcaps.features import NodeFeatures
 from gcaps.features.structural import MAX_DEGREE, AttributeFeatures, DegreeFeatures, LabelFeatures
 from gcaps.testing import hostile_graphs
 
@@ -40,14 +40,6 @@ def test_degrees_beyond_the_training_graphs_share_the_last_column():
     x = part.transform(graphs)
     assert x.shape[1] == MAX_DEGREE + 1
     assert x[graphs.degrees > MAX_DEGREE][:, -1].all()
-
-
-def test_auto_takes_labels_and_without_them_degrees():
-    graphs = hostile_graphs(8)
-    assert resolve(FeatureConfig(), graphs) == ("labels",)
-    from dataclasses import replace
-
-    assert resolve(FeatureConfig(), replace(graphs, node_labels=None)) == ("degree",)
 
 
 def test_every_part_survives_json(hostile):

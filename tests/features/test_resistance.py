@@ -3,7 +3,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from gcaps.features import component_distances, harmonic_distances
-from gcaps.features.binning import settle
+from gcaps.features.binning import quantize
 from gcaps.testing import hostile_graphs
 from tests.oracle import dense
 
@@ -52,12 +52,12 @@ def test_what_is_no_adjacency_matrix_is_refused(A):
         harmonic_distances(A)
 
 
-def test_settle_removes_rounding_noise_from_rationals():
+def test_quantize_removes_rounding_noise_from_rationals():
     rng = np.random.default_rng(0)
     rationals = np.array([p / q for q in range(1, 60) for p in range(1, 60)] + [2.0**-k for k in range(40)])
-    settled = settle(rationals)
+    rounded = quantize(rationals)
     for _ in range(50):
         noise = 1 + rng.uniform(-1, 1, len(rationals)) * 1e-12
-        assert np.array_equal(settle(rationals * noise), settled)
-    np.testing.assert_allclose(settled, rationals, rtol=2**-25)
-    assert settle(np.zeros(1)) == 0
+        assert np.array_equal(quantize(rationals * noise), rounded)
+    np.testing.assert_allclose(rounded, rationals, rtol=2**-25)
+    assert quantize(np.zeros(1)) == 0

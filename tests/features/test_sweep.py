@@ -10,11 +10,13 @@ from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 
+from gcaps.config import FeatureConfig
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError, MemoryLimitError
-from gcaps.features import FGSD, GraphFGSD, harmonic_distances
-from gcaps.features.binning import Piece, grid_cell, settle
-from gcaps.features.cache import ArrayCache
+from gcaps.features import FGSD, GraphFGSD, NodeFeatures, harmonic_distances
+from gcaps.features.binning import Piece, grid_cell, quantize
+from gcaps.features.fgsd import ArrayCache
 from gcaps.features.histograms import Distances
 from gcaps.features.quotient import network_of, quotient
 from gcaps.features.sweep import sweep
@@ -22,22 +24,22 @@ from gcaps.testing import permute_nodes
 from tests.oracle import dense
 
 
-def test_settled_bits_are_those_of_rounded_mantissas():
+def test_quantized_bits_are_those_of_rounded_mantissas():
     values = np.concatenate([np.random.default_rng(0).lognormal(0, 4, 10000), [0.0, 1.0, 2.0, 1 / 3]])
     mantissa, exponent = np.frexp(values)
     expected = np.ldexp(np.floor(mantissa * 2.0**26 + 0.6180339887498949), exponent - 26)
-    assert np.array_equal(settle(values), expected)
+    assert np.array_equal(quantize(values), expected)
 
 
 @pytest.mark.parametrize("memory", [1 << 18, 1 << 20])
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_memory_limit_holds_and_changes_nothing(shape_set, memory, jobs):
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_memory_limit_holds_and_changes_nothing(shape_set, memory, n_jobs):
     network = network_of(shape_set)
     q = quotient(network, shape_set.ptr)
-    sizes = list(sweep(network, q, lambda piece, _: piece.R.nbytes, memory=memory, jobs=jobs))
+    sizes = list(sweep(network, q, lambda piece, _: piece.R.nbytes, memory=memory, n_jobs=n_jobs))
     assert max(sizes) <= memory // 6
     whole = FGSD(scale="count", method="exact").fit(shape_set)
-    limited = FGSD(scale="count", method="exact", memory=memory, jobs=jobs).fit(shape_set)
+    limited = FGSD(scale="count", method="exact", memory=memory, n_jobs=n_jobs).fit(shape_set)
     assert np.array_equal(whole.transform(shape_set), limited.transform(shape_set))
 
 
@@ -72,12 +74,12 @@ def test_biharmonic_and_polynomial_distances_match_the_eigenvalues(shape):
 
 @pytest.mark.parametrize("f", ["heat", (), (np.nan,), ((1.0,),)])
 def test_an_unknown_family_is_one_clear_line(f, hostile):
-    with pytest.raises(ConfigError, match=r"harmonic|finite numbers"):
+    with pytest.raises(ConfigError, match=r"must be harmonic|finite numbers"):
         FGSD(f=f).fit(hostile)
 
 
 def test_other_families_beyond_the_memory_are_refused(shape_set):
-    with pytest.raises(MemoryLimitError, match="take harmonic distances"):
+    with pytest.raises(MemoryLimitError, match="use harmonic distances"):
         FGSD(f="biharmonic", memory=1 << 16).fit(shape_set)
 
 
@@ -107,7 +109,7 @@ def test_quantile_bins_hold_equal_shares(shape_set):
     counts = GraphFGSD(bins=8, spacing="quantile").fit_transform(dense_one)
     np.testing.assert_allclose(counts[0, :8] / counts.sum(), 1 / 8, atol=0.02)
     assert counts[0, 8:].sum() == 0
-    assert (np.diff(grid_cell(settle(harmonic_distances(dense.adjacency(dense_one[0]))))) != 0).any()
+    assert (np.diff(grid_cell(quantize(harmonic_distances(dense.adjacency(dense_one[0]))))) != 0).any()
 
 
 def test_graph_vectors_are_half_the_sum_of_their_nodes(hostile):
@@ -126,11 +128,36 @@ def test_graph_vectors_feed_a_random_forest():
     assert model.fit(families, families.y).score(families, families.y) > 0.9
 
 
-def test_a_fit_on_known_graphs_computes_no_distance_again(shape_set, monkeypatch):
-    whole = FGSD().fit(shape_set)
+def test_folds_of_a_prepared_set_compute_no_distance_again(shape_set, monkeypatch):
+    prepared = PreparedSet(shape_set)
+    whole = FGSD().fit(prepared)
+    alone = FGSD().fit(shape_set.subset([1, 4]))
     monkeypatch.setattr("gcaps.features.histograms.sweep", None)
-    fold = FGSD().fit(shape_set.subset([1, 4]))
+    fold = FGSD().fit(prepared, indices=[1, 4])
+    assert fold.range_ == alone.range_ == FGSD().fit(prepared, indices=np.array([1, 4])).range_
     assert 0 < fold.range_ < whole.range_
+
+
+@pytest.mark.parametrize("options", [{}, {"spacing": "quantile"}, {"method": "sketch", "partners": 20}])
+def test_a_prepared_set_changes_no_bit(shape_set, options):
+    prepared, train = PreparedSet(shape_set), np.array([0, 3, 5, 9])
+    for kind in (FGSD, GraphFGSD):
+        alone = kind(bins=9, **options).fit(shape_set.subset(train))
+        fold = kind(bins=9, **options).fit(prepared, indices=train)
+        mask = np.isin(np.arange(len(shape_set)), train)
+        assert fold.range_ == alone.range_ == kind(bins=9, **options).fit(shape_set, indices=mask).range_
+        assert np.array_equal(fold.edges_, alone.edges_)
+        assert np.array_equal(fold.transform(prepared), alone.transform(shape_set))
+
+
+def test_node_features_of_a_prepared_set_are_those_of_the_set(shape_set):
+    config, train = FeatureConfig(features=("degree", "fgsd"), fgsd_bins=8), np.array([0, 3, 5, 9])
+    prepared = PreparedSet(shape_set)
+    for _ in range(2):
+        fold = NodeFeatures.fit(config, prepared, train)
+        alone = NodeFeatures.fit(config, shape_set, train)
+        assert fold.state() == alone.state()
+        assert np.array_equal(fold.transform(prepared), alone.transform(shape_set))
 
 
 def test_progress_counts_every_node(shape_set):

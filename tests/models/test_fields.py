@@ -6,11 +6,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from gcaps.data.hashing import stable_colors
+from gcaps.config import PSCNConfig
 from gcaps.data.graphset import GraphSet
-from gcaps.models.config import PSCNConfig
-from gcaps.models.field_kernels import adjacency_bits, assemble, canonical_order
-from gcaps.models.fields import ReceptiveFields, walk_counts
+from gcaps.data.hashing import stable_colors
+from gcaps.models.fields import ReceptiveFields, adjacency_bits, assemble, canonical_order, walk_counts
 from gcaps.testing import hostile_graphs, permute_nodes
 
 K = 6
@@ -127,7 +126,7 @@ def test_first_convolution_is_a_product_with_each_field_written_out():
     config = PSCNConfig(field=K, channels=4, features=("labels", "attributes"))
     features = NodeFeatures.fit(config, graphs)
     source = BatchSource(graphs, features.encode(graphs), torch.float64, PSCN.prepare(config, graphs))
-    width = PSCN.measure(config, graphs)["width"]
+    width = PSCN.shape_from(config, graphs)["width"]
     assert width == round(graphs.sizes.mean())
     network = PSCN(features.num_features, 2, config, width=width).double()
     torch.nn.init.normal_(network.bias)

@@ -1,4 +1,4 @@
-"""What holds for every network: invariance, batches, training, saving, the same door to evaluation."""
+"""What holds for every network: invariance, batches, training, shapes."""
 
 from dataclasses import replace
 
@@ -7,20 +7,20 @@ import pytest
 import torch
 
 import gcaps
-from gcaps import persistence
 from gcaps.batching import BatchSource
-from gcaps.config import Config
+from gcaps.config import CONFIGS
 from gcaps.data.catalog import load
-from gcaps.errors import ConfigError, DataError, ModelError
-from gcaps.evaluation import METHODS
-from gcaps.evaluation.folds import Fold
+from gcaps.data.prepared import PreparedSet
+from gcaps.errors import ConfigError, DataError
+from gcaps.estimators import make_estimator
+from gcaps.evaluation import Fold
 from gcaps.features import NodeFeatures
-from gcaps.models import CONFIGS, NETWORKS
+from gcaps.models import NETWORKS
 from gcaps.models.registry import build_network, extras_of
 from gcaps.testing import assert_batch_equals_singles, assert_permutation_invariant, hostile_graphs
-from gcaps.training import fit
+from tests.training.fitting import fit
 
-PEERS = ["dcnn", "pscn", "ecc", "dgcnn", "gin", "set"]
+PEERS = ["dcnn", "pscn", "ecc", "dgcnn", "gin", "deepsets"]
 SMALL = {
     "gcaps": {"layers": 1, "hidden": 4, "rank": 4, "fc": 8},
     "dcnn": {"hops": 2},
@@ -28,22 +28,24 @@ SMALL = {
     "ecc": {"hidden": 4, "top": 6, "filter_hidden": 3},
     "dgcnn": {"layers": 2, "hidden": 4, "channels": 4, "dense": 8},
     "gin": {"layers": 3, "hidden": 4},
-    "set": {"hidden": 8},
+    "deepsets": {"hidden": 8},
 }
 
 
 def small(method, **settings):
-    return CONFIGS[method](**(SMALL[method] | settings))
+    return CONFIGS[method](**({"features": ("labels",)} | SMALL[method] | settings))
 
 
 def network_of(config, graphs, dtype=torch.float64):
     """Graphs to logits, by a network with random weights whose running statistics belong to these graphs."""
     features = NodeFeatures.fit(config, graphs)
     torch.manual_seed(0)
-    network = build_network(config, features.num_features, graphs).to(dtype)
+    network = build_network(config, features.num_features, 2, graphs).to(dtype)
 
     def source(some):
-        return BatchSource(some, features.encode(some), dtype, extras_of(config, some)).take(np.arange(len(some)))
+        return BatchSource(some, features.encode(some), dtype, extras_of(config, PreparedSet(some))).take(
+            np.arange(len(some))
+        )
 
     with torch.no_grad():
         for _ in range(10):
@@ -57,10 +59,9 @@ def network_of(config, graphs, dtype=torch.float64):
     return logits
 
 
-def test_every_network_is_a_method_with_a_configuration_of_its_own():
-    assert set(CONFIGS) == set(NETWORKS) == set(SMALL) == {"gcaps", *PEERS}
-    assert set(NETWORKS) < set(METHODS)
-    assert all(METHODS[name].config is CONFIGS[name] and CONFIGS[name].method == name for name in NETWORKS)
+def test_every_network_has_settings_and_is_tested_here():
+    assert set(NETWORKS) == {*SMALL, "capsule-svm"}
+    assert all(CONFIGS[name].method == name for name in NETWORKS)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -77,7 +78,7 @@ def test_batch_equals_singles(method):
     assert_batch_equals_singles(network_of(small(method), graphs), graphs, atol=1e-8)
 
 
-@pytest.mark.parametrize("method", ["dcnn", "ecc", "dgcnn", "gin", "set"])
+@pytest.mark.parametrize("method", ["dcnn", "ecc", "dgcnn", "gin", "deepsets"])
 def test_node_order_leaves_logits_unchanged_with_continuous_features(method):
     graphs = hostile_graphs(64, seed=3)
     config = small(method, features=("attributes", "fgsd"), fgsd_bins=4)
@@ -93,9 +94,9 @@ def test_pscn_depends_on_node_order_where_nodes_of_one_color_differ():
         assert_permutation_invariant(network_of(config, stars), stars, atol=1e-3)
 
 
-def test_the_set_network_sees_no_edge():
+def test_deepsets_uses_no_edges():
     graphs = hostile_graphs(32, seed=4)
-    logits = network_of(small("set", features=("labels",)), graphs)
+    logits = network_of(small("deepsets", features=("labels",)), graphs)
     empty = replace(graphs, rowptr=np.zeros_like(graphs.rowptr), col=graphs.col[:0])
     np.testing.assert_array_equal(logits(graphs), logits(empty))
 
@@ -116,19 +117,12 @@ def test_training_on_hostile_graphs_stays_finite_and_is_repeatable(method, hosti
 @pytest.mark.parametrize("method", [*PEERS, "gcaps"])
 def test_saved_networks_come_back(method, tmp_path):
     graphs = hostile_graphs(24, seed=5)
-    fitted, _, _ = fit(graphs, np.arange(16), small(method, epochs=1), seed=0)
-    persistence.save(fitted, tmp_path / "model")
-    again = persistence.load(tmp_path / "model")
-    assert again.config == fitted.config
-    np.testing.assert_array_equal(again.predict_proba(graphs), fitted.predict_proba(graphs))
-    assert again.embed(graphs).shape[0] == 24
-
-
-def test_the_classifier_does_not_take_another_network_for_its_own(tmp_path):
-    graphs = hostile_graphs(16, seed=5)
-    persistence.save(fit(graphs, np.arange(16), small("gin", epochs=1), seed=0)[0], tmp_path / "model")
-    with pytest.raises(ModelError, match="is a gin network"):
-        gcaps.load_model(tmp_path / "model")
+    model = make_estimator(method, SMALL[method] | {"epochs": 1}).fit(graphs[:16])
+    model.save(tmp_path / "model")
+    again = gcaps.load_model(tmp_path / "model")
+    assert again.get_params() == model.get_params()
+    np.testing.assert_array_equal(again.predict_proba(graphs), model.predict_proba(graphs))
+    assert again.transform(graphs).shape[0] == 24
 
 
 @pytest.mark.parametrize("method", PEERS)
@@ -152,28 +146,28 @@ def test_result_does_not_depend_on_jobs_for_a_network_with_extras():
     assert [fold.scores for fold in one.folds] == [fold.scores for fold in two.folds]
 
 
-def test_extras_are_made_once_for_a_set(monkeypatch):
-    graphs, config = hostile_graphs(16), small("pscn")
-    found = extras_of(config, graphs)
-    assert extras_of(config.model_copy(update={"epochs": 7}), graphs) is found
-    assert extras_of(config.model_copy(update={"field": 4}), graphs) is not found
-    assert extras_of(small("gin"), graphs) is None
+def test_extras_are_made_once_for_a_prepared_set():
+    prepared, config = PreparedSet(hostile_graphs(16)), small("pscn")
+    found = extras_of(config, prepared)
+    assert extras_of(config.model_copy(update={"epochs": 7}), prepared) is found
+    assert extras_of(config.model_copy(update={"field": 4}), prepared) is not found
+    assert extras_of(small("gin"), prepared) is None
 
 
-def test_what_the_test_fold_holds_decides_no_shape():
+def test_the_shape_depends_on_the_training_graphs_only():
     graphs = hostile_graphs(32, seed=7)
     small_ones = np.argsort(graphs.sizes, kind="stable")[:16]
     for method, key in (("pscn", "width"), ("dgcnn", "k")):
         fitted, _, _ = fit(graphs, small_ones, small(method, epochs=1), seed=0)
-        expected = build_network(small(method), 1, graphs.subset(small_ones)).measured[key]
-        assert fitted.network.measured[key] == expected
+        expected = build_network(small(method), 1, 2, graphs.subset(small_ones)).shape_args[key]
+        assert fitted.network.shape_args[key] == expected
 
 
 def test_settings_of_another_method_are_refused():
     graphs = hostile_graphs(16)
     with pytest.raises(ConfigError, match="gin takes a GINConfig"):
-        gcaps.evaluate(graphs, "gin", config=Config())
-    with pytest.raises(ConfigError, match="rank: there is no such setting; see gcaps evaluate --method gin --help"):
+        gcaps.evaluate(graphs, "gin", config=CONFIGS["gcaps"]())
+    with pytest.raises(ConfigError, match="rank: there is no such setting; see gcaps train --method gin --help"):
         gcaps.evaluate(graphs, "gin", config={"rank": 3})
     with pytest.raises(ConfigError, match="hops"):
         gcaps.evaluate(graphs, "dcnn", config={"hops": -1})

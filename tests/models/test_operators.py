@@ -1,4 +1,4 @@
-"""The core operator of each network against its formula, dense and in float64."""
+"""Core operators of the networks against their dense formulas in float64."""
 
 from dataclasses import replace
 
@@ -8,10 +8,10 @@ import torch
 from scipy.sparse import csr_array
 
 from gcaps.batching import BatchSource
+from gcaps.config import DGCNNConfig, FeatureConfig, GINConfig
 from gcaps.features import NodeFeatures
 from gcaps.models.coarsening import STEPS, WEAK, adjacency, polarity, pyramid, reduced
 from gcaps.models.coarsening import Level as CoarseLevel
-from gcaps.models.config import DGCNNConfig, GINConfig, PeerConfig
 from gcaps.models.dcnn import diffused
 from gcaps.models.dgcnn import DGCNN
 from gcaps.models.ecc import max_pool
@@ -22,7 +22,7 @@ from gcaps.nn.sparse import CSR
 from gcaps.testing import hostile_graphs
 from tests.oracle import dense
 
-FEATURES = PeerConfig(features=("labels", "attributes", "degree"))
+FEATURES = FeatureConfig(features=("labels", "attributes", "degree"))
 
 
 def prepared(graphs):
@@ -45,9 +45,9 @@ def test_first_layer_is_x_times_w(hostile):
     np.testing.assert_allclose(numbers(layer(batch)), X @ numbers(layer.weight) + numbers(layer.bias), atol=1e-12)
 
 
-def test_first_layer_gives_nothing_for_a_label_never_seen():
+def test_first_layer_gives_zero_for_labels_not_seen_in_training():
     graphs = hostile_graphs(16, seed=2)
-    features = NodeFeatures.fit(PeerConfig(features=("labels",)), graphs.subset([0]))
+    features = NodeFeatures.fit(FeatureConfig(features=("labels",)), graphs.subset([0]))
     batch = BatchSource(graphs, features.encode(graphs), torch.float64).take(np.arange(16))
     layer = InputLinear(1, 3, bias=False).double()
     expected = features.transform(graphs) @ numbers(layer.weight)
@@ -110,7 +110,7 @@ def test_dgcnn_layers_and_pooling_match_their_formula(hostile):
 @pytest.mark.parametrize("share", [0.6, 0.3])
 def test_dgcnn_keeps_k_nodes_such_that_a_share_of_the_graphs_has_more(share):
     graphs = hostile_graphs(64, largest=40)
-    k = DGCNN.measure(DGCNNConfig(share=share), graphs)["k"]
+    k = DGCNN.shape_from(DGCNNConfig(share=share), graphs)["k"]
     assert k == 10 or (np.mean(graphs.sizes > k) <= share <= np.mean(graphs.sizes >= k))
 
 
@@ -160,7 +160,7 @@ def test_edge_features_are_one_hot_standardised_and_logarithms():
     rng = np.random.default_rng(0)
     labels, attributes = rng.integers(0, 3, (E, 1)), rng.normal(5, 2, (E, 2))
     labelled = replace(graphs, edge_labels=labels, edge_attr=attributes)
-    features = EdgeFeatures(**EdgeFeatures.measure(labelled))
+    features = EdgeFeatures(**EdgeFeatures.shape_from(labelled))
     extras = {"edge_labels": torch.from_numpy(labels), "edge_attr": torch.from_numpy(attributes)}
 
     class Extras:
@@ -176,7 +176,7 @@ def test_edge_features_are_one_hot_standardised_and_logarithms():
 
 
 def test_kron_reduction_is_the_schur_complement_and_keeps_resistances(monkeypatch):
-    """Dense and sparse ways agree with S = L_kk − L_kd L_dd⁻¹ L_dk, where no tie is dropped."""
+    """Dense and sparse ways agree with S = L_kk − L_kd L_dd⁻¹ L_dk, where no edge is dropped."""
     monkeypatch.setattr("gcaps.models.coarsening.WEAK", 0.0)
     rng = np.random.default_rng(0)
     A = np.triu(rng.random((12, 12)) * (rng.random((12, 12)) < 0.5), 1)
@@ -197,7 +197,7 @@ def test_kron_reduction_is_the_schur_complement_and_keeps_resistances(monkeypatc
     np.testing.assert_allclose(left, resistance[np.ix_(keep, keep)], atol=1e-8)
 
 
-def test_dense_and_sparse_reduction_drop_the_same_ties(monkeypatch):
+def test_dense_and_sparse_reduction_drop_the_same_edges(monkeypatch):
     rng = np.random.default_rng(1)
     A = np.triu(10.0 ** rng.uniform(-3, 1, (30, 30)) * (rng.random((30, 30)) < 0.3), 1)
     A[np.arange(29), np.arange(1, 30)] = 1

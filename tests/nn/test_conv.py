@@ -124,7 +124,7 @@ def test_powers_of_any_input_stay_in_range_in_float32():
         ({"filter": "lap"}, "unknown filter 'lap'"),
         ({"capsule": "x"}, "unknown capsule"),
         ({"activation": "x"}, "unknown activation"),
-        ({"capsule_size": 0}, "capsule_size start at 1"),
+        ({"capsule_size": 0}, "capsule_size must be at least 1"),
     ],
 )
 def test_wrong_arguments_are_named(settings, words):

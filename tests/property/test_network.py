@@ -16,7 +16,7 @@ FEATURES = FeatureConfig(features=("labels", "attributes", "degree", "fgsd"), fg
 
 def network_of(graphs, dtype, **settings):
     """A network whose running statistics belong to these graphs, in evaluation mode: graphs to logits."""
-    config = Config(hidden=8, rank=6, fc=8, dropout=0.0, layers=3, **settings)
+    config = Config(hidden=8, rank=6, fc=8, dropout=0.0, layers=3, reduce="mean", **settings)
     features = NodeFeatures.fit(FEATURES, graphs)
     torch.manual_seed(0)
     network = GCAPS(features.transform(graphs).shape[1], graphs.num_classes, config).to(dtype)
@@ -66,7 +66,7 @@ def test_batch_equals_singles(dtype, atol, weighted):
     ],
 )
 def test_invariance_holds_for_every_setting(settings):
-    settings = {"rank": 6} | settings
+    settings = {"rank": 6, "reduce": "mean"} | settings
     graphs = hostile_graphs(64, seed=3, weighted=True, largest=12)
     config = Config(hidden=4, fc=8, dropout=0.0, layers=2, **settings)
     features = NodeFeatures.fit(FEATURES, graphs)
@@ -86,9 +86,10 @@ def test_training_on_hostile_graphs_never_shows_nan_or_inf():
     from gcaps.training import TrainingRun, reproducible, train
 
     graphs = hostile_graphs(128, seed=4, weighted=True, largest=200)
-    config = Config(epochs=3, capsule_size=4, filter="laplacian", degree=2, hidden=8, rank=8, fc=8)
+    shape = {"hidden": 8, "rank": 8, "fc": 8, "layers": 4, "reduce": "mean", "dropout": 0.5}
+    config = Config(epochs=3, capsule_size=4, filter="laplacian", degree=2, **shape)
     features = NodeFeatures.fit(FEATURES, graphs)
-    source = BatchSource(graphs, features.encode(graphs))
+    source = BatchSource(graphs, features.encode(graphs), y=graphs.y)
     losses = []
     with reproducible(0, 1):
         network = GCAPS(source.num_features, 2, config)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import shortest_path
 
 import gcaps
-from gcaps.data.hashing import stored_hashes, wl_hashes
 from gcaps.data.graphset import GraphSet
+from gcaps.data.hashing import stored_hashes, wl_hashes
 from gcaps.report.chart import Drawing, Scale
 from gcaps.report.data_set import find_leakage
 from gcaps.report.graph_drawing import MAX_NODES, draw_graph, layout

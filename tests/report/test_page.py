@@ -323,7 +323,7 @@ def test_settings_are_shown_with_default_resolved_value_and_meaning(single: str)
     text, fields = Page(single).text, Config.model_fields
     default = Config().hidden
     assert f"hidden 33 (default {default}) {fields['hidden'].description}" in text
-    assert f"layers auto 4 {fields['layers'].description}" in text
+    assert f"layers auto 4 (few graphs (180)) {fields['layers'].description}" in text
     assert "batch_size – 30 to 39" in text, "folds resolved it to different numbers"
 
 
@@ -334,7 +334,7 @@ def test_resolved_settings_are_listed_by_data_set_where_they_differ(tmp_path: Pa
         for o in comparison.outcomes
     ]
     text = Page(page_of(replace(comparison, outcomes=outcomes), tmp_path)).text
-    assert "layers auto A: 1; B: 4" in text
+    assert "layers auto A: 1; B: 4 (few graphs (100))" in text
 
 
 def test_published_results_of_the_data_set_are_listed(single: str) -> None:
@@ -367,7 +367,10 @@ def test_confident_mistakes_are_listed_by_probability(single: str, alone: Compar
 
 def test_a_method_without_epochs_or_probabilities_has_no_such_charts(alone: Comparison, tmp_path: Path) -> None:
     bare = changed(
-        alone, lambda fold: replace(fold, scores=[], train_loss=[], train_accuracy=[], test_accuracy=[], resolved={})
+        alone,
+        lambda fold: replace(
+            fold, scores=[], train_loss=[], train_accuracy=[], test_accuracy=[], resolved={}, resolution=[]
+        ),
     )
     bare = replace(bare, outcomes=[replace(outcome, embedding=None) for outcome in bare.outcomes])
     page = Page(page_of(bare, tmp_path))

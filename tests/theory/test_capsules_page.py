@@ -1,11 +1,11 @@
-"""The page docs/capsules.md quotes what its commands print."""
+"""The page docs/guides/capsules.md quotes what its commands print."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "capsules.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "capsules.md"
 QUOTED = re.compile(r"```\n\$ python docs/pictures/make_capsules\.py --print (\w+)\n(.*?)\n```", re.DOTALL)
 
 pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="this copy has no docs")
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(not PAGE.exists(), reason="this copy has no docs
 
 @pytest.fixture
 def tables(monkeypatch):
-    monkeypatch.syspath_prepend(str(PAGE.parent / "pictures"))
+    monkeypatch.syspath_prepend(str(PAGE.parents[1] / "pictures"))
     import capsule_tables
 
     return capsule_tables.TABLES
@@ -39,5 +39,5 @@ def test_quoted_decoding_errors_are_of_the_right_size(tables):
 
 
 def test_every_picture_exists():
-    for name in re.findall(r"\]\((pictures/[^)]+)\)", PAGE.read_text(encoding="utf-8")):
+    for name in re.findall(r"\]\((\.\./pictures/[^)]+)\)", PAGE.read_text(encoding="utf-8")):
         assert (PAGE.parent / name).is_file()

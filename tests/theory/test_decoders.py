@@ -143,7 +143,7 @@ def test_figure1_moments_do_not_tell_the_node_from_its_neighbors():
     assert closed[0] == closed[1]
 
 
-@pytest.mark.parametrize("col", range(1, 7))
+@pytest.mark.parametrize("neighbors", range(1, 7))
 def test_figure1_a_known_own_value_saves_one_moment(neighbors):
     values = separated(neighbors + 1)
     found = neighbors_from_moments(moments_of(values, neighbors), values[0], neighbors + 1)

@@ -76,5 +76,5 @@ def run(
 
     console.print(
         f"\nDone in {time.perf_counter() - began:.0f} seconds. Open [bold]{page}[/] in a browser: which method is "
-        "ahead and whether the difference is significant, curves, costs, the hardest molecules, and how to repeat it all."
+        "ahead and whether the difference is significant, curves, costs, the hardest molecules, how to repeat it."
     )

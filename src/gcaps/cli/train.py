@@ -75,4 +75,5 @@ def run(
         f"[bold]{output}[/bold]: {graphs.name}, {len(graphs)} graphs, {len(model.classes_)} classes, "
         f"{model.describes}{how}",
         highlight=False,
+        soft_wrap=True,
     )

@@ -1,7 +1,7 @@
 """Resolve ``auto``: settings and training graphs → settings without any ``auto`` in them.
 
 Every rule is a function here, with the reason it gives; no other module asks how many graphs there are. Rules look at
-training graphs only. The thresholds were chosen on inner validation (docs/accuracy.md).
+training graphs only. The thresholds were chosen on inner validation (docs/results/tuning.md).
 """
 
 from __future__ import annotations

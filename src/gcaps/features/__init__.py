@@ -1,9 +1,9 @@
-"""Node features computed from structure and labels, fitted on training graphs only."""
+"""Node features from labels, attributes and structure, fitted to training graphs only."""
 
 from gcaps.features.fgsd import FGSD, GraphFGSD
-from gcaps.features.matrix import NodeMatrix
-from gcaps.features.nodes import NodeFeatures, resolve
+from gcaps.features.nodes import NodeFeatures
 from gcaps.features.resistance import component_distances, harmonic_distances
+from gcaps.features.structural import NodeMatrix
 
 __all__ = [
     "FGSD",
@@ -12,5 +12,4 @@ __all__ = [
     "NodeMatrix",
     "component_distances",
     "harmonic_distances",
-    "resolve",
 ]

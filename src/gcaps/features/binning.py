@@ -1,4 +1,4 @@
-"""From distances to histograms: rounding that no node order changes, bins, and the loops that fill them."""
+"""Bins of distances, rounding that does not depend on the node order, and the compiled loops that count."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ _MASK = np.uint64(2**64 - 2**_BITS)
 _GRID_BITS = 44
 _GRID_SHIFT = np.uint64(round(0.6180339887498949 * 2**_GRID_BITS))
 GRID = 1 << (64 - _GRID_BITS - 1)
-"""Cells of the fixed grid on which quantiles are taken: 256 from each power of two to the next."""
+"""Cells of the fixed grid for quantiles: 256 between successive powers of two."""
 SOFT = 1 << 20
-"""Linear binning splits one count into so many parts: whole numbers add up to the same in any order."""
+"""Parts of one count in linear binning; sums of integers do not depend on the order."""
 
 
-def settle(distance: Floats) -> Floats:
-    """Round distances to 26 bits so that the same distance has the same bits whatever the node order was.
+def quantize(distance: Floats) -> Floats:
+    """Round distances to 26 bits, so that they have the same bits for any node order.
 
-    Resistances are rationals, many of them exactly on the edges of round numbers, and computed ones carry noise of
-    some 1e-13 that depends on the order of the nodes. Cells of the rounding grid are shifted by the golden ratio, of
-    all numbers the farthest from rationals, so that no resistance sits on the edge of a cell. 0 stays 0.
+    Resistances are rational, and computed ones have an error of about 1e-13 that depends on the node order. The cells
+    of the rounding grid are shifted by the golden ratio, the number that is hardest to approximate by rationals, so
+    that no resistance lies on the edge of a cell. 0 stays 0.
     """
     bits = np.ascontiguousarray(distance, dtype=np.float64).view(np.uint64)
-    settled: Floats = ((bits + _SHIFT) & _MASK).view(np.float64)
-    return settled
+    rounded: Floats = ((bits + _SHIFT) & _MASK).view(np.float64)
+    return rounded
 
 
 class Bins(NamedTuple):
-    """Bins from 0 to ``range``; what lies beyond overflows."""
+    """Bins from 0 to ``range``; larger distances are counted as overflow."""
 
     range: float
     bins: int
     edges: Floats
-    """[bins+1] of quantile bins, on the fixed grid; empty where bins are uniform."""
+    """[bins+1] edges of quantile bins, on the fixed grid; empty if bins are uniform."""
     soft: bool = False
     """Split each count linearly between the two nearest bin centres."""
 
     @property
     def columns(self) -> int:
-        """The bins, overflow, unreachable."""
+        """Number of columns: the bins, overflow, unreachable."""
         return self.bins + 2
 
     def lookup(self) -> Array:
-        """[GRID] the quantile bin of each cell of the grid; empty where bins are uniform."""
+        """[GRID] quantile bin of each cell of the grid; empty if bins are uniform."""
         if not len(self.edges):
             return np.zeros(0, dtype=np.int32)
         last = grid_cell(self.edges[-1:])[0]
@@ -60,21 +60,21 @@ class Bins(NamedTuple):
 
 
 def grid_cell(distance: Floats) -> Ints:
-    """The cell of the fixed grid, whose borders the golden ratio keeps away from rationals."""
+    """Cell of the fixed grid, whose edges are shifted by the golden ratio away from rationals."""
     bits = np.ascontiguousarray(distance, dtype=np.float64).view(np.uint64)
     return ((bits + _GRID_SHIFT) >> np.uint64(_GRID_BITS)).astype(np.int64)
 
 
 def grid_value(cell: Ints) -> Floats:
-    """A distance inside each cell."""
+    """Return a distance inside each cell."""
     value: Floats = (np.asarray(cell).astype(np.uint64) << np.uint64(_GRID_BITS)).view(np.float64)
     return value
 
 
 def quantile_bins(cells: Ints, largest: float, count: int, soft: bool) -> Bins:
-    """Bins that hold equal shares of all pairs, given how many pairs [GRID] each cell of the grid has.
+    """Return bins with equal shares of all pairs, from the number of pairs [GRID] in each cell of the grid.
 
-    Where many pairs have one distance, some bins stay empty.
+    If many pairs have the same distance, some bins are empty.
     """
     total = np.cumsum(cells)
     goals = np.arange(1, count) * int(total[-1]) / count
@@ -83,40 +83,40 @@ def quantile_bins(cells: Ints, largest: float, count: int, soft: bool) -> Bins:
 
 
 class Piece(NamedTuple):
-    """Resistances of some components between rows and columns of each, all in flat arrays."""
+    """Distances of c components between some rows and columns of each, in flat arrays."""
 
     R: Floats
     """Row by row, component by component."""
     start: Ints
-    """[c] where in R each component begins."""
+    """[c] position in R of the first distance of each component."""
     row_ptr: Ints
     """[c+1]"""
     rows: Ints
-    """The class of each row."""
+    """Class of each row."""
     col_ptr: Ints
     """[c+1]"""
     cols: Ints
-    """The class of each column."""
+    """Class of each column."""
 
 
 @compiled
-def settled(distance: float) -> Any:
-    """:func:`settle` of one distance."""
+def quantized(distance: float) -> Any:
+    """:func:`quantize` of one distance."""
     bits = np.float64(max(distance, 0.0)).view(np.uint64)
     return np.uint64((bits + _SHIFT) & _MASK).view(np.float64)
 
 
 @compiled
 def cells_of(row: Floats, shift: Floats, own: float, largest: float, count: int, table: Array, cell: Ints32) -> None:
-    """The bin of each distance row + shift + own, settled; ``count`` stands for the overflow."""
+    """Write the bin of each rounded distance row + shift + own to ``cell``; ``count`` is the overflow."""
     if len(table):
         for j in range(len(row)):
-            bits = np.float64(settled(row[j] + own + shift[j])).view(np.uint64)
+            bits = np.float64(quantized(row[j] + own + shift[j])).view(np.uint64)
             cell[j] = table[(bits + _GRID_SHIFT) >> np.uint64(_GRID_BITS)]
         return
     width = largest / count
     for j in range(len(row)):
-        distance = settled(row[j] + own + shift[j])
+        distance = quantized(row[j] + own + shift[j])
         place = np.int32(distance / width) if distance < largest else np.int32(count)
         # the largest distance itself belongs to the last bin, not to the overflow
         cell[j] = count - 1 if distance == largest else place
@@ -124,7 +124,7 @@ def cells_of(row: Floats, shift: Floats, own: float, largest: float, count: int,
 
 @compiled
 def soft_share(distance: float, cell: int, largest: float, count: int, edges: Floats) -> tuple[int, int]:
-    """The lower of the two bins whose centres are nearest, and the share of the upper one in parts of ``SOFT``."""
+    """Return the lower of the two bins with the nearest centres, and the share of the upper one in parts of SOFT."""
     place = distance * count / largest
     if len(edges):
         gap = edges[cell + 1] - edges[cell]
@@ -135,7 +135,7 @@ def soft_share(distance: float, cell: int, largest: float, count: int, edges: Fl
 
 @compiled
 def position(values: Ints, wanted: int) -> int:
-    """Where ``wanted`` stands among values, each there once; −1 where it does not."""
+    """Position of ``wanted`` among distinct values; −1 if it is not there."""
     for j in range(len(values)):
         if values[j] == wanted:
             return j
@@ -163,7 +163,10 @@ def count_pairs(
     multiplicity: Ints,
     out: Floats,
 ) -> None:
-    """out[goal of a class] += so many times the histogram of one of its nodes."""
+    """Add ``multiplicity`` times the histogram of one node of each class to ``out[goal]`` of the class.
+
+    ``size`` [K] is the number of partners in each class, ``others`` [K] the number of twins of a node.
+    """
     four = np.zeros((4, count + 1), dtype=np.int64)
     twin, twin_cell = np.zeros(1), np.zeros(1, dtype=np.int32)
     for piece in range(len(start)):
@@ -183,7 +186,7 @@ def count_pairs(
                 for j in range(k):
                     four[j & 3, cell[j]] += mass[j]
                 four[0, twin_cell[0]] += others[c]
-                # the columns may hold the class itself too
+                # the columns may contain the class itself
                 j = number - row_ptr[piece]
                 if j >= k or own[j] != c:
                     j = position(own, c)
@@ -191,7 +194,7 @@ def count_pairs(
                     four[j & 3, cell[j]] -= mass[j]
             else:
                 for j in range(k + 1):
-                    distance = settled(within[c]) if j == k else settled(row[j] + spread[c] + shift[j])
+                    distance = quantized(within[c]) if j == k else quantized(row[j] + spread[c] + shift[j])
                     weight = others[c] if j == k else 0 if own[j] == c else mass[j]
                     b = twin_cell[0] if j == k else cell[j]
                     if b == count:
@@ -218,7 +221,7 @@ def largest_distances(
     spread: Floats,
     within: Floats,
 ) -> Floats:
-    """[c] of each component, settled; 0 where there is one node."""
+    """[c] largest rounded distance of each component; 0 if it has one node."""
     out = np.zeros(len(start))
     for piece in range(len(start)):
         own = cols[col_ptr[piece] : col_ptr[piece + 1]]
@@ -235,7 +238,7 @@ def largest_distances(
                     far = max(far, row[j] + shift[j])
             if far > 0:
                 best = max(best, far + spread[c])
-        out[piece] = settled(best)
+        out[piece] = quantized(best)
     return out
 
 
@@ -253,7 +256,7 @@ def count_grid(
     within: Floats,
     multiplicity: Ints,
 ) -> Ints:
-    """[GRID] ordered pairs of nodes in each cell of the fixed grid."""
+    """[GRID] number of ordered pairs of nodes in each cell of the fixed grid."""
     out = np.zeros(GRID, dtype=np.int64)
     for piece in range(len(start)):
         own = cols[col_ptr[piece] : col_ptr[piece + 1]]
@@ -264,8 +267,8 @@ def count_grid(
             row = R[begin : begin + len(own)]
             for j in range(len(own)):
                 if own[j] != c:
-                    bits = np.float64(settled(row[j] + spread[c] + shift[j])).view(np.uint64)
+                    bits = np.float64(quantized(row[j] + spread[c] + shift[j])).view(np.uint64)
                     out[(bits + _GRID_SHIFT) >> np.uint64(_GRID_BITS)] += multiplicity[c] * mass[j]
-            bits = np.float64(settled(within[c])).view(np.uint64)
+            bits = np.float64(quantized(within[c])).view(np.uint64)
             out[(bits + _GRID_SHIFT) >> np.uint64(_GRID_BITS)] += multiplicity[c] * others[c]
     return out

@@ -1,14 +1,12 @@
-"""Effective resistances by eliminating nodes (star-mesh transforms), the cheapest first.
+"""Effective resistances by eliminating nodes (star-mesh transforms), those of least degree first.
 
-A node v with conductances w_j to its neighbors, d = Σ w_j, p_j = w_j / d, can be taken out of a network: every pair
-of its neighbors gets w_j w_k / d more between them, and no resistance among the nodes that are left changes. Back it
-comes by
+A node v with conductances w_j to its neighbors, d = Σ w_j and p_j = w_j / d is eliminated by adding w_j w_k / d to the
+conductance between every two of its neighbors; resistances between the remaining nodes do not change. Those of v are
 
-    R(v, u) = Σ_j p_j R(j, u) + c_v,    c_v = 1/d − Σ_{j<k} p_j p_k R(j, k)    for every u that was left.
+    R(v, u) = Σ_j p_j R(j, u) + c_v,    c_v = 1/d − Σ_{j<k} p_j p_k R(j, k)    for every remaining node u.
 
-Neighbors of one (trees, bridges), of two (chains) and blocks that hang on cut nodes are all eliminated without a new
-edge. Nodes are taken by least degree until those left are joined densely; that core is for LAPACK. Every sum is of
-positive numbers, so nothing cancels but in c_v.
+Trees, bridges, chains and blocks attached by cut nodes are eliminated without new edges. Elimination stops when the
+remaining nodes form a dense core, which LAPACK solves. All sums are of positive numbers, except in c_v.
 """
 
 from __future__ import annotations
@@ -23,24 +21,24 @@ from gcaps.errors import DataError
 from gcaps.features.quotient import compiled, weight_at
 
 CORE = 64
-"""Fewer nodes than this are never left to LAPACK: calling it costs more than eliminating them."""
+"""Smallest core; below it, calling LAPACK costs more than eliminating the nodes."""
 DENSE = 6
-"""A core is dense where its least degree is at least one in so many of its nodes."""
+"""A core is dense if its least degree is at least 1/DENSE of its nodes."""
 
 
 class Elimination(NamedTuple):
-    """Who was eliminated, in which order, and onto whom."""
+    """Eliminated nodes in their order, with their neighbors at that time."""
 
     order: Ints
-    """[k] the eliminated nodes, then those of the core."""
+    """[k] eliminated nodes, then those of the core."""
     ptr: Ints
     """[e+1] the i-th eliminated node owns the entries ptr[i] … ptr[i+1]−1."""
     onto: Ints
-    """Its neighbors at that moment …"""
+    """Neighbors j."""
     share: Floats
-    """… and p."""
+    """p_j."""
     inverse_strength: Floats
-    """[e] 1/d"""
+    """[e] 1/d."""
 
 
 @compiled
@@ -69,9 +67,9 @@ def quotient_network(
 
 @compiled
 def eliminate(W: Floats, core: int, dense: int) -> tuple[Ints, Ints, Ints, Floats, Floats]:
-    """Eliminate nodes of the connected network W [k, k] until one is left, or a dense core of at least ``core`` nodes.
+    """Eliminate nodes of the connected network W [k, k] until one or a dense core of at least ``core`` nodes is left.
 
-    W is overwritten; between nodes of the core it holds the conductances that are left.
+    W is overwritten; afterwards it contains the conductances within the core.
     """
     k = len(W)
     order, place = np.arange(k), np.arange(k)
@@ -128,9 +126,9 @@ def eliminate(W: Floats, core: int, dense: int) -> tuple[Ints, Ints, Ints, Float
 def substitute(
     order: Ints, ptr: Ints, onto: Ints, share: Floats, inverse_strength: Floats, core: Floats, R: Floats
 ) -> None:
-    """R [k, k] from the core's [c, c]; row i of R is node order[k−1−i], so the core comes first.
+    """Compute R [k, k] from that of the core [c, c]; row i of R is node order[k−1−i], so the core comes first.
 
-    R may be the memory of W.
+    R may share memory with W.
     """
     k, c = len(order), len(core)
     row_of = np.empty(k, dtype=np.int64)
@@ -157,14 +155,14 @@ def substitute(
 
 
 def core_resistances(W: Floats, order: Ints, eliminated: int) -> Floats:
-    """[c, c] of the nodes that :func:`eliminate` left, last first: Cholesky inverse of the grounded Laplacian."""
+    """[c, c] resistances of the core, in reverse order, by Cholesky inversion of the grounded Laplacian."""
     left = order[: eliminated - 1 : -1] if eliminated else order[::-1]
     if len(left) == 1:
         return np.zeros((1, 1))
     L = -W[np.ix_(left, left)]
     np.fill_diagonal(L, 0)
     np.fill_diagonal(L, -L.sum(axis=1))
-    # the strongest node is grounded, and so that the others stay in one block it changes places with the first
+    # the node of largest strength is grounded; it is swapped with the first, so that the others form one block
     ground = int(np.argmax(np.diagonal(L)))
     swapped = np.arange(len(left))
     swapped[[0, ground]] = ground, 0
@@ -172,7 +170,9 @@ def core_resistances(W: Floats, order: Ints, eliminated: int) -> Floats:
     if not failed:
         inverse, failed = dpotri(factor, lower=1, overwrite_c=1)
     if failed:
-        raise DataError("a Laplacian is singular in float64: the weights of a component are too far apart")
+        raise DataError(
+            "a Laplacian is singular in float64: edge weights of a component differ by too many orders of magnitude"
+        )
     L[:] = 0
     joined_distances(inverse.T, L)
     L[:, [0, ground]] = L[:, [ground, 0]]
@@ -182,7 +182,7 @@ def core_resistances(W: Floats, order: Ints, eliminated: int) -> Floats:
 
 @compiled
 def joined_distances(G: Floats, R: Floats) -> None:
-    """R_xy = G_xx + G_yy − 2 G_xy from the upper triangle of G [c, c]; the ground is node 0 of R [c+1, c+1]."""
+    """Write R_xy = G_xx + G_yy − 2 G_xy from the upper triangle of G [c, c]; node 0 of R [c+1, c+1] is grounded."""
     for x in range(len(G)):
         R[0, x + 1] = R[x + 1, 0] = G[x, x]
         for y in range(x + 1, len(G)):
@@ -190,7 +190,7 @@ def joined_distances(G: Floats, R: Floats) -> None:
 
 
 def resistances(W: Floats, core: int = CORE, dense: int = DENSE) -> tuple[Array, Ints]:
-    """R [k, k] of a connected network and the nodes of its rows; W is overwritten."""
+    """Return R [k, k] of a connected network W and the nodes of its rows; W is overwritten."""
     found = Elimination(*eliminate(W, core, dense))
     inner = core_resistances(W, found.order, len(found.ptr) - 1)
     substitute(*found, inner, W)

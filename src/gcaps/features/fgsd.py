@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from gcaps.data.arrays import Floats
+from gcaps.data.arrays import Array, Floats
 from gcaps.data.catalog import cache_folder
 from gcaps.data.graphset import GraphSet
-from gcaps.features.cache import ArrayCache
+from gcaps.data.prepared import PreparedSet
+from gcaps.files import replacing
 
 if TYPE_CHECKING:
     from gcaps.features.binning import Bins
     from gcaps.features.histograms import Distances, Rows
 
-_WORTHWHILE = 4 * 10**9
-"""Pairs of nodes from which on ``cache="auto"`` writes to disk: less is computed again as fast as it is read."""
-
-
-_REACH = ("method", "memory", "partners", "projections", "seed")
+MIN_CACHED_PAIRS = 4 * 10**9
+"""Pairs of nodes above which ``cache="auto"`` writes to disk; fewer are recomputed as fast as they are read."""
+CACHE_LIMIT = 4 << 30
+"""Bytes of all cached files together."""
+_OPTIONS = ("method", "memory", "partners", "projections", "random_state")
+_DIGEST = 32
 
 
 class _Histograms(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
-    """What histograms of nodes and of graphs have in common: how bins are fitted."""
+    """Fitting of the bins, the same for histograms of nodes and of graphs."""
 
+    _scales: ClassVar[tuple[str, ...]]
     bins: int
+    scale: str
     spacing: str
     soft: bool
     f: Any
@@ -35,26 +42,43 @@ class _Histograms(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
     memory: int
     partners: int
     projections: int
-    seed: int
-    jobs: int | None
+    random_state: int
+    n_jobs: int | None
     verbose: bool
 
-    def fit(self, graphs: GraphSet, y: object = None) -> Self:
-        """Take the bins from these graphs, the training graphs."""
+    def fit(self, graphs: GraphSet | PreparedSet, y: object = None, *, indices: Array | None = None) -> Self:
+        """Fit the bins to training graphs.
+
+        Args:
+            graphs: a set; a PreparedSet keeps its distances for the next fold.
+            y: ignored.
+            indices: positions of the training graphs in the set; by default all.
+        """
+        if self.scale not in self._scales:
+            raise ValueError(
+                f"scale must be {', '.join(self._scales[:-1])} or {self._scales[-1]}; given {self.scale!r}"
+            )
         if self.bins < 1 or self.spacing not in ("uniform", "quantile"):
             raise ValueError(
-                f"bins starts at 1 and spacing is uniform or quantile; given {self.bins}, {self.spacing!r}"
+                f"bins must be at least 1 and spacing uniform or quantile; given {self.bins}, {self.spacing!r}"
             )
         if self.method not in ("auto", "exact", "sketch") or self.partners < 1 or self.projections < 1:
-            raise ValueError(f"method is auto, exact or sketch, with partners and projections; given {self.method!r}")
+            given = f"{self.method!r}, {self.partners}, {self.projections}"
+            raise ValueError(
+                f"method must be auto, exact or sketch, partners and projections at least 1; given {given}"
+            )
+        if isinstance(graphs, GraphSet) and indices is not None:
+            graphs, indices = graphs.subset(indices), None
         distances = self._distances(graphs)
-        largest = float(distances.maxima().max(initial=0.0))
+        chosen = None if indices is None else distances.graphs.positions(indices)
+        maxima = distances.maxima()
+        largest = float((maxima if chosen is None else maxima[chosen]).max(initial=0.0))
         self.range_ = largest if largest > 0 else 1.0
         self.edges_: Floats = np.zeros(0)
         if self.spacing == "quantile" and largest > 0:
             from gcaps.features.binning import quantile_bins
 
-            self.edges_ = quantile_bins(distances.grid(), largest, self.bins, self.soft).edges
+            self.edges_ = quantile_bins(distances.grid(chosen), largest, self.bins, self.soft).edges
         return self
 
     @property
@@ -62,17 +86,18 @@ class _Histograms(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
         """Columns of :meth:`transform`: the bins, overflow, unreachable."""
         return self.bins + 2
 
-    def fit_transform(self, graphs: GraphSet, y: object = None) -> Floats:
-        """:meth:`fit`, then :meth:`transform`, on the same graphs."""
-        transformed: Floats = self.fit(graphs).transform(graphs)
+    def fit_transform(self, graphs: GraphSet | PreparedSet, y: object = None) -> Floats:
+        """Fit to graphs, then transform them."""
+        prepared = PreparedSet.of(graphs)
+        transformed: Floats = self.fit(prepared).transform(prepared)
         return transformed
 
-    def _distances(self, graphs: GraphSet) -> Distances:
-        from gcaps.features.histograms import Distances, Reach
+    def _distances(self, graphs: GraphSet | PreparedSet) -> Distances:
+        from gcaps.features.histograms import Distances, Options
 
-        reach = Reach(self.method, self.memory, self.partners, self.projections, self.seed, self.jobs)
-        distances = Distances(graphs, self.f, reach, self.verbose)
-        self.taken_ = distances.taken()
+        options = Options(self.method, self.memory, self.partners, self.projections, self.random_state, self.n_jobs)
+        distances = Distances(graphs, self.f, options, self.verbose)
+        self.methods_ = distances.methods()
         return distances
 
     def _fitted_bins(self) -> Bins:
@@ -82,35 +107,37 @@ class _Histograms(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
 
 
 class FGSD(_Histograms):
-    """Histograms of {S(x, y) : y ≠ x} for every node x (Eq. 9), S the harmonic distance.
+    """Histogram of {S(x, y) : y ≠ x} for every node x (Eq. 9), where S is the harmonic distance.
 
-    Bins from 0 to the largest distance in the graphs given to :meth:`fit`; beyond it one overflow bin, and one bin for
-    the nodes of other components, which S does not reach. Nothing of the graphs given to :meth:`transform` moves a
-    bin. The result is bit for bit the same for any order of the nodes.
+    Bins cover 0 to the largest distance in the graphs given to :meth:`fit`; one more column counts larger distances,
+    and one the nodes in other components. Features are bit for bit the same for any order of the nodes.
 
     Args:
-        bins: how many.
-        scale: ``"log"`` gives log(1 + count), ``"count"`` the counts themselves.
-        spacing: ``"uniform"`` bins, or ``"quantile"`` ones, which hold equal shares of the training graphs' pairs.
+        bins: number of bins.
+        scale: ``"log"`` for log(1 + count), ``"count"`` for counts.
+        spacing: ``"uniform"`` bins, or ``"quantile"`` bins with equal shares of the pairs of the training graphs.
         soft: split each count linearly between the two nearest bin centres.
         f: ``"harmonic"`` (1/λ), ``"biharmonic"`` (1/λ²) or the coefficients (c₀, c₁, …) of a polynomial f(λ).
-        method: ``"exact"``; ``"sketch"``, to sampled partners with a known error (:mod:`gcaps.features.sketch`); or
-            ``"auto"``, exact wherever a component's matrix fits into the memory, some 6,700 nodes by default.
-        memory: bytes that matrices of distances may take at a time; exact distances of more nodes are computed some
-            rows at a time.
+        method: ``"exact"``; ``"sketch"``, distances to sampled partners with a known error
+            (:mod:`gcaps.features.sketch`); or ``"auto"``, exact if the matrix of a component fits into the memory,
+            which is up to about 6,700 nodes by default.
+        memory: bytes that matrices of distances may take at a time; exact distances of larger components are computed
+            in blocks of rows.
         partners: sampled partners of each node in a sketch.
         projections: random projections of a sketch.
-        seed: of a sketch.
-        jobs: threads; by default as many as numba has.
+        random_state: seed of a sketch.
+        n_jobs: threads; by default numba's number.
         cache: keep histograms on disk: in this folder, or with True in gcaps' cache folder; ``"auto"`` does the latter
-            where there is so much to compute that reading is faster.
+            if computing them takes longer than reading.
         verbose: show a progress bar.
 
     Attributes:
-        range_: the largest distance seen in fit.
-        edges_: [bins + 1] of quantile bins; empty where they are uniform.
-        taken_: how many graphs of the last call were exact, and how many sketched.
+        range_: largest distance in the training graphs.
+        edges_: [bins + 1] of quantile bins; empty if they are uniform.
+        methods_: number of graphs of the last call that were computed exactly, and number that were sketched.
     """
+
+    _scales = ("log", "count")
 
     def __init__(
         self,
@@ -124,40 +151,34 @@ class FGSD(_Histograms):
         memory: int = 2 << 30,
         partners: int = 128,
         projections: int = 32,
-        seed: int = 0,
-        jobs: int | None = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
         cache: bool | str | Path = "auto",
         verbose: bool = False,
     ) -> None:
         self.bins, self.scale, self.spacing, self.soft, self.f = bins, scale, spacing, soft, f
-        self.method, self.memory, self.jobs, self.cache, self.verbose = method, memory, jobs, cache, verbose
-        self.partners, self.projections, self.seed = partners, projections, seed
+        self.method, self.memory, self.partners, self.projections = method, memory, partners, projections
+        self.random_state, self.n_jobs, self.cache, self.verbose = random_state, n_jobs, cache, verbose
 
-    def fit(self, graphs: GraphSet, y: object = None) -> Self:
-        """Take the bins from these graphs, the training graphs."""
-        if self.scale not in ("log", "count"):
-            raise ValueError(f"scale is log or count; given {self.scale!r}")
-        return super().fit(graphs)
-
-    def transform(self, graphs: GraphSet) -> Floats:
-        """[N, bins + 2] float32: one row for each node of the set."""
+    def transform(self, graphs: GraphSet | PreparedSet) -> Floats:
+        """[N, bins + 2] float32 features of every node of the set."""
         counts, class_of = self._rows(graphs)
         if self.scale == "log":
             np.log1p(counts, out=counts)
         return counts[class_of]
 
-    def _rows(self, graphs: GraphSet) -> Rows:
+    def _rows(self, graphs: GraphSet | PreparedSet) -> Rows:
         from gcaps.features.histograms import Rows
 
         distances, bins = self._distances(graphs), self._fitted_bins()
-        work = int((graphs.sizes**2).sum())
-        if self.cache is False or (self.cache == "auto" and work < _WORTHWHILE):
+        pairs = int((distances.graphs.sizes**2).sum())
+        if self.cache is False or (self.cache == "auto" and pairs < MIN_CACHED_PAIRS):
             return distances.of_nodes(bins)
         own = self.cache in (True, "auto")
         cache = ArrayCache(cache_folder() / "fgsd" if own else Path(str(self.cache)))
-        about = {"format": 1, "f": repr(self.f), "range": bins.range.hex(), "bins": bins.bins, "soft": bins.soft}
-        about |= {"reach": repr(distances.reach._replace(jobs=None))}
-        key = cache.key(distances.keys, about | {"edges": [edge.hex() for edge in bins.edges.tolist()]})
+        parameters = {"format": 1, "f": repr(self.f), "range": bins.range.hex(), "bins": bins.bins, "soft": bins.soft}
+        parameters |= {"options": repr(distances.options._replace(n_jobs=None))}
+        key = cache.key(distances.keys, parameters | {"edges": [edge.hex() for edge in bins.edges.tolist()]})
         found = cache.load(key)
         if found is None:
             rows = distances.of_nodes(bins)
@@ -166,15 +187,17 @@ class FGSD(_Histograms):
         return Rows(*found)
 
     def state(self) -> dict[str, Any]:
-        """What :meth:`from_state` needs, as JSON values."""
+        """Return what :meth:`from_state` needs, as JSON values."""
         state = {"bins": self.bins, "scale": self.scale, "range": self.range_}
         chosen = {"spacing": self.spacing, "soft": self.soft, "f": self.f if isinstance(self.f, str) else list(self.f)}
-        return state | chosen | {"edges": self.edges_.tolist()} | {key: getattr(self, key) for key in _REACH}
+        return state | chosen | {"edges": self.edges_.tolist()} | {key: getattr(self, key) for key in _OPTIONS}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The fitted transformer again."""
-        options = {key: state[key] for key in ("spacing", "soft", "f", *_REACH) if key in state}
+        """Restore the fitted transformer."""
+        if "seed" in state:  # written by version 1
+            state = {**state, "random_state": state["seed"]}
+        options = {key: state[key] for key in ("spacing", "soft", "f", *_OPTIONS) if key in state}
         made = cls(int(state["bins"]), str(state["scale"]), **options)
         made.range_ = float(state["range"])
         made.edges_ = np.asarray(state.get("edges", ()), dtype=np.float64)
@@ -182,29 +205,16 @@ class FGSD(_Histograms):
 
 
 class GraphFGSD(_Histograms):
-    """FGSD's graph vector: the histogram of S over all pairs of nodes of a graph, for any classifier of vectors.
+    """Histogram of S over all pairs of nodes of each graph, a vector for any classifier.
 
-    Bins are fitted as in :class:`FGSD`, overflow and unreachable pairs counted likewise.
+    Parameters and attributes are those of :class:`FGSD`, except for ``cache`` and
 
     Args:
-        bins: how many.
-        scale: ``"share"`` of all pairs, ``"count"`` or ``"log"``, log(1 + count).
-        spacing: see :class:`FGSD`, as for the rest.
-        soft: see there.
-        f: see there.
-        method: see there.
-        memory: see there.
-        partners: see there.
-        projections: see there.
-        seed: see there.
-        jobs: see there.
-        verbose: see there.
-
-    Attributes:
-        range_: the largest distance seen in fit.
-        edges_: [bins + 1] of quantile bins; empty where they are uniform.
-        taken_: how many graphs of the last call were exact, and how many sketched.
+        bins: number of bins.
+        scale: ``"share"`` of all pairs, ``"count"``, or ``"log"`` for log(1 + count).
     """
+
+    _scales = ("share", "count", "log")
 
     def __init__(
         self,
@@ -218,23 +228,84 @@ class GraphFGSD(_Histograms):
         memory: int = 2 << 30,
         partners: int = 128,
         projections: int = 32,
-        seed: int = 0,
-        jobs: int | None = None,
+        random_state: int = 0,
+        n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
         self.bins, self.scale, self.spacing, self.soft, self.f = bins, scale, spacing, soft, f
-        self.method, self.memory, self.jobs, self.verbose = method, memory, jobs, verbose
-        self.partners, self.projections, self.seed = partners, projections, seed
+        self.method, self.memory, self.partners, self.projections = method, memory, partners, projections
+        self.random_state, self.n_jobs, self.verbose = random_state, n_jobs, verbose
 
-    def fit(self, graphs: GraphSet, y: object = None) -> Self:
-        """Take the bins from these graphs, the training graphs."""
-        if self.scale not in ("share", "count", "log"):
-            raise ValueError(f"scale is share, count or log; given {self.scale!r}")
-        return super().fit(graphs)
-
-    def transform(self, graphs: GraphSet) -> Floats:
-        """[G, bins + 2] float64: one row for each graph."""
+    def transform(self, graphs: GraphSet | PreparedSet) -> Floats:
+        """[G, bins + 2] float64 features of every graph."""
         counts = self._distances(graphs).of_graphs(self._fitted_bins())
         if self.scale == "share":
             counts /= np.maximum(counts.sum(axis=1, keepdims=True), 1)
         return np.log1p(counts) if self.scale == "log" else counts
+
+
+class ArrayCache:
+    """Lists of arrays on disk under a key, one checked file each; the least recently used are removed first.
+
+    Args:
+        folder: of the files; created with the first one.
+        limit: bytes of all files together.
+    """
+
+    def __init__(self, folder: Path, limit: int = CACHE_LIMIT) -> None:
+        self.folder, self.limit = folder, limit
+
+    @staticmethod
+    def key(structure: Array, parameters: dict[str, Any]) -> str:
+        """SHA-256 of an array and of JSON values."""
+        digest = hashlib.sha256(json.dumps(parameters, sort_keys=True).encode())
+        digest.update(np.ascontiguousarray(structure).data)
+        return digest.hexdigest()
+
+    def load(self, key: str) -> list[Array] | None:
+        """Return the arrays; None if there are none or the file is damaged."""
+        file = self.folder / f"{key}.fgsd"
+        try:
+            content = file.read_bytes()
+            if _digest(key, content[:-_DIGEST]) != content[-_DIGEST:]:
+                return None
+            file.touch()
+        except OSError:
+            return None
+        stream = io.BytesIO(content[:-_DIGEST])
+        arrays = []
+        while stream.tell() < len(content) - _DIGEST:
+            arrays.append(np.load(stream, allow_pickle=False))
+        return arrays
+
+    def store(self, key: str, arrays: list[Array]) -> None:
+        """Write the arrays atomically, unless they exceed the limit."""
+        stream = io.BytesIO()
+        for array in arrays:
+            np.save(stream, array, allow_pickle=False)
+        content = stream.getvalue()
+        if len(content) > self.limit:
+            return
+        with replacing(self.folder / f"{key}.fgsd") as draft:
+            draft.write_bytes(content + _digest(key, content))
+        self._trim()
+
+    def _trim(self) -> None:
+        """Remove the least recently used files until the rest fits."""
+        found = []
+        for file in self.folder.glob("*.fgsd"):
+            try:
+                facts = file.stat()
+            except FileNotFoundError:  # removed by another process
+                continue
+            found.append((facts.st_mtime_ns, facts.st_size, file))
+        total = sum(size for _, size, _ in found)
+        for _, size, file in sorted(found):
+            if total <= self.limit:
+                break
+            file.unlink(missing_ok=True)
+            total -= size
+
+
+def _digest(key: str, content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGEST, key=key.encode()[:64]).digest()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property, partial
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary
+from typing import NamedTuple
 
 import numpy as np
 from numba import get_num_threads
@@ -16,149 +14,136 @@ from numpy.typing import NDArray
 
 from gcaps.data.arrays import Floats, Ints
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.features.binning import GRID, Bins, Piece, count_grid, count_pairs, largest_distances
 from gcaps.features.quotient import Network, Quotient, graph_keys, network_of, quotient
 from gcaps.features.sketch import PARTNERS, PROJECTIONS, sketched
-from gcaps.features.spectral import Family, solver
-from gcaps.features.sweep import MEMORY, Progress, dense_bytes, sweep
-
-_MAXIMA: dict[tuple[str, bytes], float] = {}
-"""The largest distance of graphs met before, by :func:`graph_keys`: folds of one set share most of their graphs."""
-_REMEMBERED = 1 << 20
-_LOCK = Lock()
-T = TypeVar("T")
-
-
-_KNOWN: WeakKeyDictionary[GraphSet, dict[str, Any]] = WeakKeyDictionary()
-"""What was found out about sets that are still in use: every fold transforms the same one."""
-
-
-def _known(graphs: GraphSet, what: str, compute: Callable[[], T]) -> T:
-    """What is remembered of a set; computed the first time."""
-    memory = _KNOWN.setdefault(graphs, {})
-    if what not in memory:
-        memory[what] = compute()
-    found: T = memory[what]
-    return found
+from gcaps.features.sweep import MEMORY, Family, Progress, dense_bytes, family_solver, sweep
 
 
 class Rows(NamedTuple):
     """Histograms of classes of nodes that have the same one."""
 
     counts: Floats
-    """[K, bins + 2] float32"""
+    """[K, bins + 2] float32."""
     class_of: Ints
-    """[N]"""
+    """[N] row of each node."""
 
 
-class Reach(NamedTuple):
-    """How distances are found."""
+class Options(NamedTuple):
+    """How distances are computed."""
 
     method: str = "auto"
-    """``"exact"``, ``"sketch"``, or ``"auto"``: exact wherever the memory allows it."""
+    """``"exact"``, ``"sketch"``, or ``"auto"``: exact if the memory allows it."""
     memory: int = MEMORY
     """Bytes that matrices of distances may take at a time."""
     partners: int = PARTNERS
-    """Of each node, in a sketch."""
+    """Sampled partners of each node in a sketch."""
     projections: int = PROJECTIONS
     """Random projections of a sketch."""
-    seed: int = 0
-    """Of a sketch."""
-    jobs: int | None = None
-    """Threads; by default as many as numba's."""
+    random_state: int = 0
+    """Seed of a sketch."""
+    n_jobs: int | None = None
+    """Threads; by default numba's number."""
 
 
-class Tally(NamedTuple):
-    """[K] each: how often a class counts as a partner, how many twins its node has, how many nodes it stands for."""
+class Weights(NamedTuple):
+    """How often classes of nodes count, [K] each."""
 
-    size: Ints
-    others: Ints
-    multiplicity: Ints
+    partners: Ints
+    """As partners of nodes of other classes."""
+    twins: Ints
+    """As partners of nodes of their own class."""
+    nodes: Ints
+    """Nodes of the class."""
 
 
-@dataclass
 class Distances:
-    """The distances of a set, never all at once: each method is one pass over its components.
+    """Distances within the graphs of a set, never all in memory: each method is one pass over the components.
 
     Args:
-        graphs: the set.
-        f: the family of distances (:mod:`gcaps.features.spectral`).
-        reach: exact or sketched.
+        graphs: the set; of a PreparedSet, the largest distances and the components are kept for further objects.
+        f: family of distances, see :mod:`gcaps.features.sweep`.
+        options: how they are computed.
         verbose: show a progress bar.
     """
 
-    graphs: GraphSet
-    f: Family = "harmonic"
-    reach: Reach = field(default_factory=Reach)
-    verbose: bool = False
-
-    def __post_init__(self) -> None:
-        self.solve = solver(self.f)
+    def __init__(
+        self,
+        graphs: GraphSet | PreparedSet,
+        f: Family = "harmonic",
+        options: Options | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.prepared = PreparedSet.of(graphs)
+        self.graphs: GraphSet = self.prepared.graphs
+        self.f, self.options, self.verbose = f, options or Options(), verbose
+        self.solve = family_solver(f)
         self.network: Network = network_of(self.graphs)
+        self._lock = Lock()
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
-        """[G, 2] what names each graph's structure."""
-        return _known(self.graphs, "keys", lambda: graph_keys(np.array(self.graphs.ptr), *self.network))
+        """[G, 2] hash of each graph's structure."""
+        return self.prepared.get("fgsd keys", lambda: graph_keys(np.array(self.graphs.ptr), *self.network))
 
     @cached_property
     def quotient(self) -> Quotient:
         """Components and twins of all graphs."""
         collapse, ptr = self.solve is None, np.asarray(self.graphs.ptr)
-        return _known(self.graphs, f"quotient {collapse}", lambda: quotient(self.network, ptr, collapse))
+        return self.prepared.get(("fgsd quotient", collapse), lambda: quotient(self.network, ptr, collapse))
 
     @cached_property
     def large(self) -> NDArray[np.bool_]:
-        """[P] the components that are sketched."""
+        """[P] whether a component is sketched."""
         width = np.diff(self.quotient.component_ptr)
-        if self.reach.method == "exact" or self.solve is not None:
+        if self.options.method == "exact" or self.solve is not None:
             return np.zeros(len(width), dtype=bool)
-        beyond = width > self.reach.partners
-        if self.reach.method == "auto":
-            beyond &= dense_bytes(width) > self.reach.memory
+        beyond = width > self.options.partners
+        if self.options.method == "auto":
+            beyond &= dense_bytes(width) > self.options.memory
         return beyond
 
-    def taken(self) -> dict[str, int]:
-        """How many graphs were done exactly, and how many were sketched."""
+    def methods(self) -> dict[str, int]:
+        """Number of graphs that are computed exactly, and number that are sketched."""
         sketched_graphs = len(np.unique(self.quotient.graph[self.large]))
         return {"exact": len(self.graphs) - sketched_graphs, "sketch": sketched_graphs}
 
     def maxima(self) -> Floats:
-        """[G] the largest distance of each graph; 0 where there is none."""
-        how = repr((self.f, self.reach._replace(jobs=None)))
-        names = [(how, key.tobytes()) for key in self.keys]
-        largest = np.array([_MAXIMA.get(name, np.nan) for name in names])
-        fresh = np.isnan(largest)
-        if fresh.any():
-            q = self.quotient
-            largest[fresh] = 0
+        """[G] largest distance of each graph; 0 if there is none."""
+        how = (self.f if isinstance(self.f, str) else tuple(self.f), self.options._replace(n_jobs=None))
+        return self.prepared.get(("fgsd maxima", *how), self._maxima)
 
-            def consume(piece: Piece, some: Ints, _: Tally) -> None:
-                found = largest_distances(*piece, q.spread, q.within)
-                with _LOCK:
-                    np.maximum.at(largest, q.graph[some], found)
+    def _maxima(self) -> Floats:
+        q = self.quotient
+        largest = np.zeros(len(self.graphs))
 
-            self._sweep(consume, np.flatnonzero(fresh[q.graph]))
-            if len(_MAXIMA) + len(names) > _REMEMBERED:
-                _MAXIMA.clear()
-            _MAXIMA.update(zip(names, largest.tolist(), strict=True))
+        def consume(piece: Piece, components: Ints, _: Weights) -> None:
+            found = largest_distances(*piece, q.spread, q.within)
+            with self._lock:
+                np.maximum.at(largest, q.graph[components], found)
+
+        self._sweep(consume)
         return largest
 
-    def grid(self) -> Ints:
-        """[GRID] how many ordered pairs of nodes, in a sketch sampled ones, lie in each cell of the fixed grid."""
+    def grid(self, indices: Ints | None = None) -> Ints:
+        """[GRID] number of ordered pairs of nodes, in a sketch of sampled ones, in each cell of the fixed grid.
+
+        ``indices`` are the graphs that count, by default all.
+        """
         q = self.quotient
         total = np.zeros(GRID, dtype=np.int64)
 
-        def consume(piece: Piece, some: Ints, tally: Tally) -> None:
-            found = count_grid(*piece, tally.size, tally.others, q.spread, q.within, tally.multiplicity)
-            with _LOCK:
+        def consume(piece: Piece, _: Ints, weights: Weights) -> None:
+            found = count_grid(*piece, weights.partners, weights.twins, q.spread, q.within, weights.nodes)
+            with self._lock:
                 np.add(total, found, out=total)
 
-        self._sweep(consume)
+        self._sweep(consume, None if indices is None else np.flatnonzero(np.isin(q.graph, indices)))
         return total
 
     def of_nodes(self, bins: Bins) -> Rows:
-        """The histogram of every node."""
+        """Histogram of every node."""
         q = self.quotient
         own = np.arange(len(q.head))
         counts = np.zeros((len(own), bins.columns), dtype=np.float32)
@@ -171,7 +156,7 @@ class Distances:
         return Rows(counts, q.class_of)
 
     def of_graphs(self, bins: Bins) -> Floats:
-        """[G, bins + 2] float64: histograms over all unordered pairs of nodes of each graph."""
+        """[G, bins + 2] float64 histograms over all unordered pairs of nodes of each graph."""
         q = self.quotient
         component = np.repeat(np.arange(len(q.graph)), np.diff(q.component_ptr))
         counts = np.zeros((len(q.graph), bins.columns))
@@ -180,7 +165,7 @@ class Distances:
         some = np.flatnonzero(self.large)
         counts[some] *= (n[some] * (n[some] - 1) / np.maximum(counts[some].sum(axis=1), 1))[:, None]
         total = np.zeros((len(self.graphs), bins.columns))
-        np.add.at(total, q.graph, counts / 2)  # each pair is met from both ends
+        np.add.at(total, q.graph, counts / 2)  # each pair is counted from both ends
         reached = np.bincount(q.graph, n**2, len(self.graphs))
         total[:, -1] = (self.graphs.sizes.astype(np.float64) ** 2 - reached) / 2
         return total
@@ -189,34 +174,33 @@ class Distances:
         q, table = self.quotient, bins.lookup()
         once = np.ones_like(q.size)
 
-        def consume(piece: Piece, _: Ints, tally: Tally) -> None:
-            multiplicity = once if nodes else tally.multiplicity
-            count_pairs(*piece, tally.size, tally.others, q.spread, q.within, *bins, table, goal, multiplicity, out)
+        def consume(piece: Piece, _: Ints, weights: Weights) -> None:
+            times = once if nodes else weights.nodes
+            count_pairs(*piece, weights.partners, weights.twins, q.spread, q.within, *bins, table, goal, times, out)
 
         self._sweep(consume)
 
-    def _sweep(self, consume: Callable[[Piece, Ints, Tally], None], which: Ints | None = None) -> None:
-        q, reach = self.quotient, self.reach
+    def _sweep(self, consume: Callable[[Piece, Ints, Weights], None], which: Ints | None = None) -> None:
+        q, options = self.quotient, self.options
         which = np.arange(len(q.graph)) if which is None else which
-        jobs = reach.jobs or get_num_threads()
-        tally = Tally(q.size, q.size - 1, q.size)
+        n_jobs = options.n_jobs or get_num_threads()
+        weights = Weights(q.size, q.size - 1, q.size)
+        sketch_options = (options.partners, options.projections, options.random_state, n_jobs)
         with _bar(self.graphs, int(q.nodes_in_component[which].sum()), self.verbose) as progress:
             for p in which[self.large[which]]:
-                for piece, drawn in sketched(
-                    self.network, q, int(p), reach.partners, reach.projections, reach.seed, jobs
-                ):
-                    consume(piece, np.array([p]), Tally(drawn, np.maximum(drawn - 1, 0), q.size))
+                for piece, drawn in sketched(self.network, q, int(p), *sketch_options):
+                    consume(piece, np.array([p]), Weights(drawn, np.maximum(drawn - 1, 0), q.size))
                 if progress is not None:
                     progress(int(q.nodes_in_component[p]))
-            exact = partial(sweep, self.network, q, lambda piece, some: consume(piece, some, tally))
+            exact = partial(sweep, self.network, q, lambda piece, some: consume(piece, some, weights))
             small = which[~self.large[which]]
-            for _ in exact(solve=self.solve, which=small, memory=reach.memory, jobs=jobs, progress=progress):
+            for _ in exact(solve=self.solve, which=small, memory=options.memory, n_jobs=n_jobs, progress=progress):
                 pass
 
 
 @contextmanager
 def _bar(graphs: GraphSet, nodes: int, shown: bool) -> Iterator[Progress | None]:
-    """A bar over the nodes, where it is asked for."""
+    """Progress bar over the nodes."""
     if not shown:
         yield None
         return

@@ -1,4 +1,4 @@
-"""The matrix X that enters the first layer: the chosen node features side by side."""
+"""The matrix X of node features that enters the first layer: the chosen features side by side."""
 
 from __future__ import annotations
 
@@ -12,40 +12,44 @@ import torch
 from gcaps.config import FeatureConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
+from gcaps.data.prepared import PreparedSet
 from gcaps.features.fgsd import FGSD
-from gcaps.features.matrix import NodeMatrix
 from gcaps.features.structural import (
     AttributeFeatures,
     ConstantFeatures,
     DegreeFeatures,
     LabelFeatures,
+    NodeMatrix,
     OneHotFeatures,
 )
 
+SAMPLE = 5_000
+"""Graphs of a memory-mapped set that FGSD's bins are fitted to."""
+
 
 class NodeFeature(Protocol):
-    """What every part offers: learn from training graphs, describe nodes, be written down and come back."""
+    """One kind of node features."""
 
     @property
     def num_features(self) -> int:
-        """Columns."""
+        """Number of columns."""
         ...
 
     def fit(self, graphs: GraphSet) -> Self:
-        """Learn from training graphs."""
+        """Fit to training graphs."""
         ...
 
     def transform(self, graphs: GraphSet) -> Floats:
-        """[N, ·] float32."""
+        """[N, ·] float32 features."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """JSON values."""
+        """Return the fitted state as JSON values."""
         ...
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The fitted part again."""
+        """Restore a fitted object."""
         ...
 
 
@@ -57,40 +61,41 @@ STRUCTURAL: dict[str, type[LabelFeatures | AttributeFeatures | DegreeFeatures | 
 }
 PARTS: dict[str, type[NodeFeature]] = {**STRUCTURAL, "fgsd": FGSD}
 
-SAMPLE = 5_000
-"""Graphs of a mapped set that FGSD's bins are taken from."""
-
-
-def resolve(config: FeatureConfig, graphs: GraphSet) -> tuple[str, ...]:
-    """The features that ``auto`` stands for on this set: its labels; where it has none, degrees.
-
-    The paper takes FGSD where labels are missing. With it networks learn their training graphs by heart (see
-    docs/accuracy.md), so it counts only when asked for; so do attributes, since the paper's tables rest on labels.
-    """
-    if config.features != "auto":
-        return config.features
-    return ("labels",) if graphs.node_labels is not None else ("degree",)
-
 
 class NodeFeatures:
-    """The chosen parts, fitted on training graphs, side by side in one matrix."""
+    """Fitted features side by side in one matrix.
+
+    Args:
+        parts: fitted features by name.
+    """
 
     def __init__(self, parts: dict[str, NodeFeature]) -> None:
         self.parts = parts
 
     @classmethod
-    def fit(cls, config: FeatureConfig, graphs: GraphSet, indices: Array | None = None) -> NodeFeatures:
-        """Fit the configured parts on the graphs at ``indices`` (by default all): the training graphs and no others.
+    def fit(cls, config: FeatureConfig, graphs: GraphSet | PreparedSet, indices: Array | None = None) -> NodeFeatures:
+        """Fit the configured features to training graphs and no others.
 
-        A set that lies in files is read piece by piece, and FGSD takes its bins from a sample of the training graphs.
+        A memory-mapped set is read piece by piece, and FGSD's bins are fitted to a sample of its training graphs.
+
+        Args:
+            config: names of the features, without ``auto``.
+            graphs: a set; a PreparedSet keeps distances for the next fold.
+            indices: positions of the training graphs in the set; by default all.
         """
+        prepared = graphs if isinstance(graphs, PreparedSet) else None
+        graphs = graphs.graphs if isinstance(graphs, PreparedSet) else graphs
         chosen = np.arange(len(graphs)) if indices is None else graphs.positions(indices)
         parts: dict[str, NodeFeature] = {}
-        for name in resolve(config, graphs):
+        assert config.features != "auto", "resolved by gcaps.estimators.auto"
+        for name in config.features:
             if name == "fgsd":
-                some = _sample(chosen) if graphs.mapped else chosen
+                fgsd = FGSD(config.fgsd_bins)
                 with keeping_threads():
-                    parts[name] = FGSD(config.fgsd_bins).fit(graphs.subset(some))
+                    if graphs.mapped or prepared is None:
+                        parts[name] = fgsd.fit(graphs.subset(_sample(chosen) if graphs.mapped else chosen))
+                    else:
+                        parts[name] = fgsd.fit(prepared, indices=chosen)
             else:
                 pieces = graphs.chunks(indices=chosen) if graphs.mapped else [graphs.subset(chosen)]
                 parts[name] = STRUCTURAL[name]().fit_pieces(pieces)
@@ -98,30 +103,30 @@ class NodeFeatures:
 
     @property
     def num_features(self) -> int:
-        """d"""
+        """Number of columns d."""
         return sum(part.num_features for part in self.parts.values())
 
-    def encode(self, graphs: GraphSet) -> NodeMatrix:
-        """X [N, d], one-hot parts as column numbers; they come first."""
+    def encode(self, graphs: GraphSet | PreparedSet) -> NodeMatrix:
+        """X [N, d] with one-hot columns as indices; they come first."""
         return NodeMatrix.stack([_encoded(part, graphs) for part in self.parts.values()])
 
-    def transform(self, graphs: GraphSet) -> Floats:
+    def transform(self, graphs: GraphSet | PreparedSet) -> Floats:
         """X [N, d] float32."""
         return self.encode(graphs).toarray()
 
     def state(self) -> dict[str, Any]:
-        """JSON values for :meth:`from_state`."""
+        """Return the fitted state as JSON values."""
         return {name: part.state() for name, part in self.parts.items()}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> NodeFeatures:
-        """The fitted features again."""
+        """Restore fitted features."""
         return cls({name: PARTS[name].from_state(part) for name, part in state.items()})
 
 
 @contextmanager
 def keeping_threads() -> Iterator[None]:
-    """Give torch back the number of threads it had: where numba's threads start, they reset it, and sums round anew."""
+    """Restore torch's number of threads, which numba resets when its threads start, so that sums round as before."""
     before = torch.get_num_threads()
     try:
         yield
@@ -130,15 +135,16 @@ def keeping_threads() -> Iterator[None]:
 
 
 def _sample(chosen: Ints) -> Ints:
-    """At most :data:`SAMPLE` of the graphs, the same for the same graphs."""
+    """Draw at most :data:`SAMPLE` of the graphs, always the same ones for the same graphs."""
     if len(chosen) <= SAMPLE:
         return chosen
     return np.sort(np.random.default_rng(len(chosen)).choice(chosen, SAMPLE, replace=False))
 
 
-def _encoded(part: NodeFeature, graphs: GraphSet) -> NodeMatrix:
+def _encoded(part: NodeFeature, graphs: GraphSet | PreparedSet) -> NodeMatrix:
+    own = graphs.graphs if isinstance(graphs, PreparedSet) else graphs
     if isinstance(part, OneHotFeatures):
-        return part.encode(graphs)
+        return part.encode(own)
     with keeping_threads():
-        dense = part.transform(graphs)
-    return NodeMatrix(np.empty((graphs.num_nodes, 0), dtype=np.int32), 0, dense)
+        dense = part.transform(graphs) if isinstance(part, FGSD) else part.transform(own)
+    return NodeMatrix(np.empty((own.num_nodes, 0), dtype=np.int32), 0, dense)

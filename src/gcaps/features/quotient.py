@@ -1,12 +1,11 @@
-"""Connected components and twins of all graphs of a set: what a harmonic distance can be computed on instead of nodes.
+"""Connected components and twins of all graphs of a set, which make the computation of harmonic distances smaller.
 
-Twins are nodes with the same weighted neighbors: adjacent ones (of one clique) or not (leaves of one hub). A current
-that enters a class of m twins spreads over it evenly, so the class acts as one node whose conductances are m times as
-large, and the distance between nodes x and y of different classes is
+Twins are nodes with the same weighted neighbors, adjacent (members of a clique) or not (leaves of a hub). A class of m
+twins acts as one node whose conductances are m times as large, and the distance between nodes of different classes is
 
     S(x, y) = S'(class of x, class of y) + s_x + s_y,    s = (1 − 1/m) / (d + w),
 
-d the strength of a twin and w the weight between twins (0 where they are not adjacent). Twins of one class are at
+where d is the strength of a twin and w the weight between twins (0 if they are not adjacent). Twins of one class have
 distance 2 / (d + w).
 """
 
@@ -27,52 +26,51 @@ _compiler: Any = njit(cache=True, nogil=True, error_model="numpy")
 
 
 def compiled(function: F) -> F:
-    """Compile a loop on its first call, and keep the machine code on disk; it runs beside other threads."""
+    """Compile a function on its first call, without holding the GIL, and cache the machine code on disk."""
     made: F = _compiler(function)
     return made
 
 
 class Quotient(NamedTuple):
-    """N nodes as K classes of twins in P connected components; the classes of a component stand next to each other."""
+    """N nodes as K classes of twins in P connected components; classes of a component are consecutive."""
 
     component_ptr: Ints
     """[P+1] component p owns the classes component_ptr[p] … component_ptr[p+1]−1; ordered by graph."""
     nodes_in_component: Ints
     """[P]"""
     graph: Ints
-    """[P] the graph of each component."""
+    """[P] graph of each component."""
     class_of: Ints
-    """[N]"""
+    """[N] class of each node."""
     head: Ints
     """[K] one node of each class."""
     size: Ints
-    """[K] m"""
+    """[K] number of nodes m of each class."""
     spread: Floats
-    """[K] s, 0 for a class of one node."""
+    """[K] s; 0 for a class of one node."""
     within: Floats
-    """[K] the distance between twins, 0 for a class of one node."""
+    """[K] distance between twins; 0 for a class of one node."""
 
 
 class Network(NamedTuple):
-    """Compressed sparse rows of all graphs; the arrays are not copied where they need not be."""
+    """Compressed sparse rows of all graphs; arrays are views where possible."""
 
     rowptr: Ints
     """[N+1]"""
     first: Ints
-    """[N] the first node of each node's graph."""
+    """[N] first node of each node's graph."""
     col: Ints32
-    """[E] counted from ``first``."""
+    """[E] target of each arc, numbered from ``first``."""
     weight: Floats
-    """[E] float64, or none where all weights are 1."""
+    """[E] float64; empty if all weights are 1."""
 
 
 def network_of(graphs: GraphSet) -> Network:
-    """The set's arcs."""
+    """Return the arcs of a set."""
     weight = np.zeros(0) if graphs.edge_weight is None else graphs.edge_weight
+    # writable, since numba would compile its loops again for read-only arrays, as mapped ones are
     return Network(
-        np.require(
-            graphs.rowptr, np.int64, ["C", "W"]
-        ),  # mapped arrays are read-only, and loops would be compiled anew
+        np.require(graphs.rowptr, np.int64, ["C", "W"]),
         np.repeat(graphs.ptr[:-1], graphs.sizes),
         np.require(graphs.col, np.int32, ["C", "W"]),
         np.require(weight, np.float64, ["C", "W"]),
@@ -80,7 +78,7 @@ def network_of(graphs: GraphSet) -> Network:
 
 
 def quotient(network: Network, ptr: Ints, collapse: bool = True) -> Quotient:
-    """Components and twins; ``ptr`` [G+1] says which graph owns which nodes.
+    """Find components and twins of the graphs with nodes ``ptr`` [G+1].
 
     Without ``collapse`` every node is a class of its own.
     """
@@ -115,7 +113,7 @@ def quotient(network: Network, ptr: Ints, collapse: bool = True) -> Quotient:
 
 @compiled
 def mixed(value: Any) -> Any:
-    """Steele, Lea and Flood's SplitMix64: every bit of the result depends on every bit of the value."""
+    """Finaliser of SplitMix64 for one number, as :func:`gcaps.data.hashing.mix` for arrays."""
     z = uint64(value) + uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> uint64(30))) * uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> uint64(27))) * uint64(0x94D049BB133111EB)
@@ -124,19 +122,19 @@ def mixed(value: Any) -> Any:
 
 @compiled
 def weight_at(weight: Floats, arc: int) -> float:
-    """The weight of an arc: 1 where there are none."""
+    """Weight of an arc; 1 without weights."""
     return weight[arc] if len(weight) else 1.0
 
 
 @compiled
 def arc_value(node: int, weight: float) -> Any:
-    """The hash of an arc to ``node``."""
+    """Hash of an arc to ``node``."""
     return mixed(uint64(node) + mixed(uint64(np.float64(weight).view(np.uint64))))
 
 
 @compiled
 def neighborhood_hashes(rowptr: Ints, first: Ints, col: Ints32, weight: Floats) -> NDArray[np.uint64]:
-    """[N] the sum of the hashes of each node's arcs."""
+    """[N] sum of the hashes of each node's arcs."""
     out = np.zeros(len(rowptr) - 1, dtype=np.uint64)
     for v in range(len(rowptr) - 1):
         total = uint64(0)
@@ -148,7 +146,7 @@ def neighborhood_hashes(rowptr: Ints, first: Ints, col: Ints32, weight: Floats) 
 
 @compiled
 def components(rowptr: Ints, first: Ints, col: Ints32, weight: Floats) -> Ints:
-    """[N] the connected component of each node, numbered by first nodes."""
+    """[N] connected component of each node, numbered in the order of their first nodes."""
     num_nodes = len(rowptr) - 1
     out = np.full(num_nodes, -1)
     waiting = np.empty(num_nodes, dtype=np.int64)
@@ -172,7 +170,7 @@ def components(rowptr: Ints, first: Ints, col: Ints32, weight: Floats) -> Ints:
 
 @compiled
 def are_twins(rowptr: Ints, col: Ints32, weight: Floats, x: int, y: int, first: int) -> bool:
-    """Whether x and y of the graph that begins at ``first`` have the same weighted neighbors, each other left out."""
+    """Whether x and y of the graph that begins at ``first`` have the same weighted neighbors apart from each other."""
     a, b = rowptr[x], rowptr[y]
     last_a, last_b = rowptr[x + 1], rowptr[y + 1]
     while True:
@@ -189,7 +187,7 @@ def are_twins(rowptr: Ints, col: Ints32, weight: Floats, x: int, y: int, first: 
 
 @compiled
 def twins(rowptr: Ints, first: Ints, col: Ints32, weight: Floats, arc_hash: NDArray[np.uint64], by_hash: Ints) -> Ints:
-    """[N] the first node of each node's class of twins; ``by_hash`` sorts the hashes, stably."""
+    """[N] first node of each node's class of twins; ``by_hash`` is a stable argsort of the hashes."""
     num_nodes = len(rowptr) - 1
     head = np.arange(num_nodes)
     for place in range(1, num_nodes):
@@ -216,7 +214,7 @@ def twins(rowptr: Ints, first: Ints, col: Ints32, weight: Floats, arc_hash: NDAr
 
 @compiled
 def twin_stiffness(rowptr: Ints, first: Ints, col: Ints32, weight: Floats, head: Ints, heads: Ints) -> Floats:
-    """[K] d + w of each class: the strength of a twin, and the weight between twins."""
+    """[K] d + w of each class."""
     out = np.empty(len(heads))
     for number in range(len(heads)):
         x = heads[number]
@@ -232,7 +230,7 @@ def twin_stiffness(rowptr: Ints, first: Ints, col: Ints32, weight: Floats, head:
 
 @compiled
 def graph_keys(ptr: Ints, rowptr: Ints, first: Ints, col: Ints32, weight: Floats) -> NDArray[np.uint64]:
-    """[G, 2] 128 bits of hash of each graph's structure as it is stored; where in the set it stands does not count."""
+    """[G, 2] 128-bit hash of each graph's structure as stored, independent of its position in the set."""
     out = np.zeros((len(ptr) - 1, 2), dtype=np.uint64)
     for g in range(len(out)):
         for v in range(ptr[g], ptr[g + 1]):

@@ -16,27 +16,30 @@ if TYPE_CHECKING:
 
 
 class Components(NamedTuple):
-    """Some connected components of equal size n, and the distances within each."""
+    """Connected components of equal size n, and the distances within each."""
 
     nodes: Ints
-    """[b, n] their nodes, counted over the whole set."""
+    """[b, n] nodes, numbered over the whole set."""
     distance: Floats
     """[b, n, n]"""
 
 
 def component_distances(graphs: GraphSet) -> Iterator[Components]:
-    """Harmonic distances within every connected component of every graph, one component at a time."""
+    """Yield the harmonic distances within every connected component of every graph."""
     from gcaps.features.quotient import network_of
 
     yield from _distances(network_of(graphs), np.asarray(graphs.ptr))
 
 
 def harmonic_distances(A: Array | sparray | spmatrix) -> Floats:
-    """S [N, N] of one graph from its symmetric weighted adjacency matrix; ∞ between components (Eq. 9, 1/λ).
+    """Harmonic distances S [N, N] of one graph (Eq. 9 with f = 1/λ), ∞ between components.
 
-    Exact to float64's rounding. Twins collapse (:mod:`gcaps.features.quotient`), nodes of small degree are eliminated
-    and substituted back (:mod:`gcaps.features.elimination`), and what is left is solved by Cholesky factorisation.
-    Self-loops carry no current and are ignored.
+    Exact up to rounding in float64. Twins are merged (:mod:`gcaps.features.quotient`), nodes of small degree are
+    eliminated and substituted back (:mod:`gcaps.features.elimination`), and the rest is solved by Cholesky
+    factorisation. Self-loops carry no current and are ignored.
+
+    Args:
+        A: [N, N] symmetric adjacency matrix with weights ≥ 0, dense or sparse.
     """
     from gcaps.features.quotient import Network
 
@@ -68,7 +71,7 @@ def _distances(network: Network, ptr: Ints) -> Iterator[Components]:
     owned = pointer(q.size)
 
     def spread_out(piece: Piece, some: Ints) -> list[Components]:
-        """The distances between nodes from those between classes."""
+        """Distances between nodes from those between classes of twins."""
         found = []
         for number, p in enumerate(some):
             first, last = q.component_ptr[p], q.component_ptr[p + 1]
@@ -87,5 +90,5 @@ def _distances(network: Network, ptr: Ints) -> Iterator[Components]:
             found.append(Components(nodes[None], np.maximum(S, 0)[None]))
         return found
 
-    for some in sweep(network, q, spread_out, memory=1 << 62, jobs=1):
+    for some in sweep(network, q, spread_out, memory=1 << 62, n_jobs=1):
         yield from some

@@ -1,8 +1,12 @@
-"""Node features that need no distance: labels, attributes, degree, a constant. Each is fitted on training graphs."""
+"""Node features without distances: labels, attributes, degree, a constant; each is fitted to training graphs.
+
+One-hot features are stored as column indices in a :class:`NodeMatrix`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,51 +14,100 @@ import numpy as np
 from gcaps.data.arrays import Array, Floats
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import DataError
-from gcaps.features.matrix import NodeMatrix
 
 MAX_DEGREE = 127
 """Degrees above this share one column."""
 
 
+@dataclass(frozen=True, slots=True)
+class NodeMatrix:
+    """X [N, d] = [one-hot columns | dense columns], with one-hot columns stored as indices.
+
+    A label or a degree is one number, however many columns its one-hot encoding has: X takes a fraction of the memory,
+    and its product with a weight matrix is a selection of rows.
+    """
+
+    one_hot_index: Array
+    """[N, c] int32 columns that are 1, c for each node; −1 for none."""
+    one_hot: int
+    """Number of one-hot columns."""
+    dense: Floats
+    """[N, d − one_hot] float32."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, d)."""
+        return len(self.dense), self.one_hot + self.dense.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.dense)
+
+    def __getitem__(self, nodes: Array) -> NodeMatrix:
+        return NodeMatrix(self.one_hot_index[nodes], self.one_hot, self.dense[nodes])
+
+    def toarray(self) -> Floats:
+        """Return X as a dense array."""
+        out = np.zeros(self.shape, dtype=np.float32)
+        for column in self.one_hot_index.T:
+            known = np.flatnonzero(column >= 0)
+            out[known, column[known]] = 1
+        out[:, self.one_hot :] = self.dense
+        return out
+
+    @staticmethod
+    def stack(parts: list[NodeMatrix]) -> NodeMatrix:
+        """Concatenate matrices with the same rows; one-hot columns come first."""
+        offsets = np.cumsum([0, *(part.one_hot for part in parts)])
+        one_hot_index = [
+            np.where(part.one_hot_index >= 0, part.one_hot_index + offset, -1)
+            for part, offset in zip(parts, offsets[:-1], strict=True)
+        ]
+        return NodeMatrix(
+            np.concatenate(one_hot_index, axis=1).astype(np.int32),
+            int(offsets[-1]),
+            np.concatenate([part.dense for part in parts], axis=1),
+        )
+
+
 class Fittable:
-    """What is learned from a set as a whole or, where it is too large, piece by piece."""
+    """Features that are fitted to a whole set or, if it is too large, piece by piece."""
 
     def fit_pieces(self, pieces: Iterable[GraphSet]) -> Self:
-        """Learn from the pieces of a set."""
+        """Fit to the pieces of a set."""
         raise NotImplementedError
 
     def fit(self, graphs: GraphSet) -> Self:
-        """Learn from training graphs."""
+        """Fit to training graphs."""
         return self.fit_pieces([graphs])
 
 
 class OneHotFeatures(Fittable):
-    """Features with a known number of ones in each row and zeros elsewhere."""
+    """Features with a fixed number of ones in each row and zeros elsewhere."""
 
     @property
     def num_features(self) -> int:
-        """Columns."""
+        """Number of columns."""
         raise NotImplementedError
 
     def one_hot_index(self, graphs: GraphSet) -> Array:
-        """[N, c] the columns in which the ones stand; −1 where there is none."""
+        """[N, c] columns that are 1; −1 for none."""
         raise NotImplementedError
 
     def encode(self, graphs: GraphSet) -> NodeMatrix:
-        """The features as column numbers."""
+        """Return the features as a matrix of indices."""
         empty = np.empty((graphs.num_nodes, 0), dtype=np.float32)
         return NodeMatrix(self.one_hot_index(graphs).astype(np.int32), self.num_features, empty)
 
     def transform(self, graphs: GraphSet) -> Floats:
-        """[N, num_features] float32: the ones and zeros themselves."""
+        """[N, num_features] float32 ones and zeros."""
         return self.encode(graphs).toarray()
 
 
 class LabelFeatures(OneHotFeatures):
-    """One column for each node label of the training graphs; a label never seen there gives zeros."""
+    """One column for each node label of the training graphs; zeros for a label that does not occur there."""
 
     def fit_pieces(self, pieces: Iterable[GraphSet]) -> Self:
-        """Collect the labels of all pieces of a set."""
+        """Collect the labels of all pieces."""
         found: list[list[Array]] = []
         for piece in pieces:
             columns = [np.unique(column) for column in _labels(piece).T]
@@ -64,7 +117,7 @@ class LabelFeatures(OneHotFeatures):
 
     @property
     def num_features(self) -> int:
-        """Labels seen, over all columns of labels."""
+        """Number of distinct labels, over all columns of labels."""
         return sum(map(len, self.values_))
 
     def one_hot_index(self, graphs: GraphSet) -> Array:
@@ -80,22 +133,22 @@ class LabelFeatures(OneHotFeatures):
         return found
 
     def state(self) -> dict[str, Any]:
-        """JSON values for :meth:`from_state`."""
+        """Return the fitted state as JSON values."""
         return {"values": [values.tolist() for values in self.values_]}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The fitted transformer again."""
+        """Restore a fitted object."""
         made = cls()
         made.values_ = [np.asarray(values, dtype=np.int64) for values in state["values"]]
         return made
 
 
 class AttributeFeatures(Fittable):
-    """Continuous attributes, standardised by mean and deviation of the training nodes; 0/1 columns stay as they are."""
+    """Attributes standardised by mean and deviation of the training nodes; columns of zeros and ones are kept."""
 
     def fit_pieces(self, pieces: Iterable[GraphSet]) -> Self:
-        """Measure mean and deviation over all pieces of a set, with Chan's formula."""
+        """Compute mean and deviation over all pieces with Chan's formula."""
         count, mean, squares, binary = 0, np.zeros(1), np.zeros(1), np.ones(1, dtype=bool)
         for piece in pieces:
             values = _attributes(piece).astype(np.float64)
@@ -111,7 +164,7 @@ class AttributeFeatures(Fittable):
 
     @property
     def num_features(self) -> int:
-        """Attributes of a node."""
+        """Number of attributes of a node."""
         return len(self.mean_)
 
     def transform(self, graphs: GraphSet) -> Floats:
@@ -123,28 +176,28 @@ class AttributeFeatures(Fittable):
         return scaled
 
     def state(self) -> dict[str, Any]:
-        """JSON values for :meth:`from_state`."""
+        """Return the fitted state as JSON values."""
         return {"mean": self.mean_.tolist(), "deviation": self.deviation_.tolist()}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The fitted transformer again."""
+        """Restore a fitted object."""
         made = cls()
         made.mean_, made.deviation_ = (np.asarray(state[key], dtype=np.float64) for key in ("mean", "deviation"))
         return made
 
 
 class DegreeFeatures(OneHotFeatures):
-    """One column for each degree 0..m, m the largest of the training graphs (at most 127); larger ones count as m."""
+    """One column for each degree 0..m, where m ≤ 127 is the largest of the training graphs; larger ones count as m."""
 
     def fit_pieces(self, pieces: Iterable[GraphSet]) -> Self:
-        """Take the largest degree of all pieces of a set."""
+        """Find the largest degree of all pieces."""
         self.largest_ = min(max(int(piece.degrees.max(initial=0)) for piece in pieces), MAX_DEGREE)
         return self
 
     @property
     def num_features(self) -> int:
-        """m + 1"""
+        """m + 1."""
         return self.largest_ + 1
 
     def one_hot_index(self, graphs: GraphSet) -> Array:
@@ -152,40 +205,40 @@ class DegreeFeatures(OneHotFeatures):
         return np.minimum(graphs.degrees, self.largest_)[:, None]
 
     def state(self) -> dict[str, Any]:
-        """JSON values for :meth:`from_state`."""
+        """Return the fitted state as JSON values."""
         return {"largest": self.largest_}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The fitted transformer again."""
+        """Restore a fitted object."""
         made = cls()
         made.largest_ = int(state["largest"])
         return made
 
 
 class ConstantFeatures(OneHotFeatures):
-    """A single column of ones: only the structure speaks."""
+    """A single column of ones, for methods that use structure only."""
 
     def fit_pieces(self, pieces: Iterable[GraphSet]) -> Self:
-        """Nothing to learn."""
+        """Do nothing."""
         return self
 
     @property
     def num_features(self) -> int:
-        """1"""
+        """1."""
         return 1
 
     def one_hot_index(self, graphs: GraphSet) -> Array:
-        """[N, 1] zeros: the only column there is."""
+        """[N, 1] zeros, the index of the only column."""
         return np.zeros((graphs.num_nodes, 1), dtype=np.int32)
 
     def state(self) -> dict[str, Any]:
-        """JSON values for :meth:`from_state`."""
+        """Return the fitted state as JSON values."""
         return {}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """The transformer again."""
+        """Restore the object."""
         return cls()
 
 

@@ -1,4 +1,4 @@
-"""A pyramid of ever smaller graphs: which nodes stay, and how strongly they are tied without the others."""
+"""Graph coarsening for ECC: a pyramid of smaller graphs by node selection and Kron reduction."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from gcaps.data.arrays import Array, Floats, Ints, pointer
 from gcaps.data.graphset import GraphSet
 
 STEPS = 8
-"""Steps t behind the choice of nodes."""
+"""Exponent t of :func:`polarity`."""
 ZERO = 1e-9
-"""What counts as zero among them."""
+"""Absolute values of :func:`polarity` up to this count as zero."""
 WEAK = 0.0317
-"""Ties weaker than this share of the strongest one of either of their ends are dropped."""
+"""Edges below this fraction of the largest weight at both of their ends are dropped."""
 DENSE = 400
-"""Nodes up to which a graph is reduced with dense matrices."""
+"""Largest number of nodes of a graph that is reduced with dense matrices."""
 COLUMNS = 512
-"""Kept nodes whose ties are computed at a time in larger graphs."""
+"""Number of kept nodes whose edges are computed at a time in larger graphs."""
 
 
 class Level(NamedTuple):
@@ -33,27 +33,28 @@ class Level(NamedTuple):
     rowptr: Ints
     """[N'+1]"""
     col: Array
-    """[E'] int32, counted within the graph."""
+    """[E'] int32, node numbers within the graph."""
     weight: Floats
     """[E'] float32."""
     kept: Array
-    """[N'] int32: which node of the finer graph each one was."""
+    """[N'] int32: number of each node in the finer graph."""
 
 
 def pyramid(graphs: GraphSet, levels: int) -> list[Level]:
-    """``levels`` coarser versions of each graph, one from the other.
+    """``levels`` coarser versions of each graph, each made from the one before.
 
-    The pyramid of Shuman, Faraji and Vandergheynst (2016) that ECC pools with, made fast and independent of the order
-    of the nodes:
+    The pyramid of Shuman, Faraji and Vandergheynst (2016) that ECC uses, with changes that make it fast and independent
+    of the order of the nodes:
 
-    - Nodes stay by the sign of x = (I − P)ᵗ log d, P = D⁻¹ A, d the degrees, in the place of the Laplacian's largest
-      eigenvector, which is not unique where eigenvalues coincide, whose sign is arbitrary, and which is all but zero
-      far from the largest hub. x is the part of log d in the large eigenvectors of the random-walk Laplacian. Hubs
-      stay, since x and log d have a product ≥ 0 (weighted by d). Nodes where x is zero stay: a component whose nodes
-      all look alike stays as it is. Since Σ d x = 0 over a component, none vanishes.
-    - Kron reduction: S = L_kk − L_kd L_dd⁻¹ L_dk is the Laplacian of what is kept, exactly.
-    - Ties below a share of the strongest ones of both their ends are dropped, in the place of random sparsification,
-      except where a component would fall apart.
+    - A node is kept if x ≥ 0 for x = (I − P)ᵗ log d, with P = D⁻¹ A and degrees d. The original takes the sign of the
+      Laplacian's largest eigenvector, which is not unique if eigenvalues coincide, has an arbitrary sign, and nearly
+      vanishes far from the node of highest degree. x is the part of log d in the eigenvectors of the random-walk
+      Laplacian with large eigenvalues. Nodes of high degree are kept, since the product of x and log d, weighted by d,
+      is ≥ 0. A component of equivalent nodes has x = 0 and is kept as it is. Since Σ d x = 0 over a component, at least
+      one of its nodes is kept.
+    - The Kron reduction S = L_kk − L_kd L_dd⁻¹ L_dk is the exact Laplacian of the kept nodes, as in the original.
+    - Edges whose weight is below :data:`WEAK` times the largest weight at both ends are dropped, unless they connect
+      what would otherwise become separate components. The original samples edges at random.
     """
     weight = np.ones(len(graphs.col)) if graphs.edge_weight is None else graphs.edge_weight.astype(np.float64)
     fine = Level(graphs.ptr, graphs.rowptr, graphs.col, weight, np.zeros(0, dtype=np.int32))
@@ -65,7 +66,7 @@ def pyramid(graphs: GraphSet, levels: int) -> list[Level]:
 
 
 def coarser(fine: Level) -> Level:
-    """One step up."""
+    """The next level of the pyramid."""
     A = adjacency(fine)
     stays = polarity(A) >= 0
     kept = np.flatnonzero(stays)
@@ -86,7 +87,7 @@ def coarser(fine: Level) -> Level:
 
 
 def polarity(A: csr_array) -> Floats:
-    """[N] x = (I − P)ᵗ log d of all graphs at once, 0 where it is rounding; see :func:`pyramid`."""
+    """[N] x = (I − P)ᵗ log d of all graphs, 0 where it is rounding error; see :func:`pyramid`."""
     degree = A.sum(axis=1)
     linked = degree > 0
     x: Floats = np.log(degree, out=np.zeros_like(degree), where=linked)
@@ -97,60 +98,60 @@ def polarity(A: csr_array) -> Floats:
 
 
 def reduced(A: csr_array, keep: Ints) -> csr_array:
-    """The adjacency matrix of the Kron reduction of A to the nodes ``keep``, without its weak ties."""
+    """Adjacency matrix of the Kron reduction of A to the nodes ``keep``, without weak edges."""
     size = A.shape[0]
     if len(keep) == size:
         return A
     drop = np.delete(np.arange(size), keep)
     if size <= DENSE:
-        return _without_weak(_dense_ties(A.toarray(), keep, drop))
+        return _drop_weak(_dense_weights(A.toarray(), keep, drop))
     L_dd = csc_array(-A[drop][:, drop])
     L_dd.setdiag(A.sum(axis=1)[drop])
     factors, direct, between = splu(L_dd), A[keep][:, keep], A[keep][:, drop]
 
     def columns(first: int) -> Floats:
         some = slice(first, first + COLUMNS)
-        ties: Floats = direct[:, some].toarray() + between @ factors.solve(between[some].T.toarray())
-        ties[np.arange(first, first + ties.shape[1]), np.arange(ties.shape[1])] = 0
-        return ties
+        weights: Floats = direct[:, some].toarray() + between @ factors.solve(between[some].T.toarray())
+        weights[np.arange(first, first + weights.shape[1]), np.arange(weights.shape[1])] = 0
+        return weights
 
-    # several times over the columns, so that the ties never stand in memory all at once
+    # computed several times, so that the dense matrix is never in memory as a whole
     starts = range(0, len(keep), COLUMNS)
-    strongest = np.concatenate([columns(first).max(axis=0) for first in starts])
+    largest = np.concatenate([columns(first).max(axis=0) for first in starts])
 
     def chosen(part: Ints | None) -> csr_array:
         blocks = []
         for first in starts:
-            ties, some = columns(first), slice(first, first + COLUMNS)
-            wanted = ties >= WEAK * np.minimum(strongest[:, None], strongest[some])
+            weights, some = columns(first), slice(first, first + COLUMNS)
+            wanted = weights >= WEAK * np.minimum(largest[:, None], largest[some])
             if part is not None:
                 wanted |= part[:, None] != part[some]
-            blocks.append(csr_array(np.where(wanted, ties, 0)))
+            blocks.append(csr_array(np.where(wanted, weights, 0)))
         return csr_array(hstack(blocks))
 
     strong = chosen(None)
     parts, part = connected_components(strong, directed=False)
     if parts > connected_components(A, directed=False)[0]:
         strong = chosen(part)
-    return _without_weak(strong)
+    return _drop_weak(strong)
 
 
-def _dense_ties(A: Floats, keep: Ints, drop: Ints) -> Floats:
+def _dense_weights(A: Floats, keep: Ints, drop: Ints) -> Floats:
     L_dd = -A[np.ix_(drop, drop)]
     L_dd[np.arange(len(drop)), np.arange(len(drop))] = A[drop].sum(axis=1)
     between = A[np.ix_(keep, drop)]
-    ties: Floats = A[np.ix_(keep, keep)] + between @ np.linalg.solve(L_dd, between.T)
-    ties[np.arange(len(keep)), np.arange(len(keep))] = 0
-    return ties
+    weights: Floats = A[np.ix_(keep, keep)] + between @ np.linalg.solve(L_dd, between.T)
+    weights[np.arange(len(keep)), np.arange(len(keep))] = 0
+    return weights
 
 
-def _without_weak(ties: Floats | csr_array) -> csr_array:
-    """Symmetric; without ties below a share of the strongest ones of both their ends, unless they hold it together."""
-    both = csr_array((ties + ties.T) / 2)
+def _drop_weak(weights: Floats | csr_array) -> csr_array:
+    """The symmetric part of a matrix of edge weights, without weak edges; see :func:`pyramid`."""
+    both = csr_array((weights + weights.T) / 2)
     row = np.repeat(np.arange(both.shape[0]), np.diff(both.indptr))
-    strongest = np.zeros(both.shape[0])
-    np.maximum.at(strongest, row, both.data)
-    strong = both.data >= WEAK * np.minimum(strongest[row], strongest[both.indices])
+    largest = np.zeros(both.shape[0])
+    np.maximum.at(largest, row, both.data)
+    strong = both.data >= WEAK * np.minimum(largest[row], largest[both.indices])
     _, part = connected_components(_chosen(both, row, strong), directed=False)
     return _chosen(both, row, (strong | (part[row] != part[both.indices])) & (both.data > 0))
 
@@ -161,7 +162,7 @@ def _chosen(A: csr_array, row: Ints, which: Array) -> csr_array:
 
 
 def adjacency(level: Level) -> csr_array:
-    """The block-diagonal matrix of all graphs."""
+    """Block-diagonal adjacency matrix of all graphs."""
     arcs = np.diff(level.rowptr[level.ptr])
     col = level.col.astype(np.int64) + np.repeat(level.ptr[:-1], arcs)
     count = level.ptr[-1]
@@ -169,7 +170,7 @@ def adjacency(level: Level) -> csr_array:
 
 
 def _block(A: csr_array, first: int, last: int) -> csr_array:
-    """The diagonal block of one graph."""
+    """Diagonal block of one graph."""
     begin, end = A.indptr[first], A.indptr[last]
     return csr_array(
         (A.data[begin:end], A.indices[begin:end] - first, A.indptr[first : last + 1] - begin),

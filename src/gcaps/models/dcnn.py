@@ -15,16 +15,15 @@ from gcaps.nn.sparse import CSR
 
 
 class DCNN(Network):
-    """Z_j = tanh(W_j ⊙ (1/N) 1ᵀ Pʲ X),  j = 0..H,   logits = FC(Z): Eq. 3 of the paper, the form for whole graphs.
+    """Z_j = tanh(W_j ⊙ (1/N) 1ᵀ Pʲ X),  j = 0..H,   logits = FC(Z): Eq. 3 of the paper, for whole graphs.
 
-    P = D⁻¹ A is the transition matrix (its row is zero where a node has no neighbor, so that walks end there). The
-    published code holds the powers P⁰..P^H as one dense tensor, which is what runs out of memory on REDDIT. The mean
-    over nodes commutes with it: 1ᵀ Pʲ is one number a node, H sparse products with a vector make all of them, and the
-    diffused features are weighted sums of the rows of X, (H + 1) · d numbers a graph. A set of any size fits.
+    P = D⁻¹ A is the transition matrix; rows of isolated nodes are zero. The published code stores the powers P⁰..P^H as
+    one dense tensor, which runs out of memory on REDDIT. Here 1ᵀ Pʲ, one number per node, is computed by H sparse
+    products with a vector, and the diffused features are weighted sums of the rows of X, (H + 1) · d numbers per graph.
 
     Args:
         in_channels: columns d of the node features.
-        num_classes: how many logits.
+        num_classes: number of logits.
         config: hops H, dropout.
 
     Shapes:
@@ -39,17 +38,17 @@ class DCNN(Network):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Around one, so that the mean features come through."""
+        """Reset W to values around one."""
         nn.init.normal_(self.W, 1.0, 0.1)
 
     def embed(self, batch: Batch) -> Tensor:
-        """[B, (H + 1)·d] the activations Z."""
+        """[B, (H + 1)·d] activations Z."""
         return torch.tanh(self.W * diffused(batch, self.hops)).flatten(1)
 
 
 def diffused(batch: Batch, hops: int) -> Tensor:
-    """[B, H + 1, d] the means (1/N) 1ᵀ Pʲ X of each graph, j = 0..H."""
-    # Pᵀ = A D⁻¹ carries the column vector (Pᵀ)ʲ 1/N along
+    """[B, H + 1, d] means (1/N) 1ᵀ Pʲ X of each graph, j = 0..H."""
+    # the columns of visits are (Pᵀ)ʲ 1/N with Pᵀ = A D⁻¹
     walk = batch_filter("random_walk", batch)
     visits = [(1 / batch.ptr.diff().to(batch.dense.dtype))[batch.batch].unsqueeze(1)]
     for _ in range(hops):
@@ -59,16 +58,16 @@ def diffused(batch: Batch, hops: int) -> Tensor:
 
 
 def _one_hot_sums(batch: Batch, weights: Tensor) -> Tensor:
-    """[B, J, one_hot] the sum of weights [n, J] over the nodes of each graph and column."""
-    sums = weights.new_zeros(batch.num_graphs * batch.one_hot, weights.size(1))
+    """[B, J, one_hot] sums of weights [n, J] over the nodes of each graph that have a one in each column."""
+    columns = batch.one_hot + 1  # the last is for labels that were not seen in training
+    sums = weights.new_zeros(batch.num_graphs * columns, weights.size(1))
     if batch.one_hot_index is not None:
-        for column in batch.one_hot_index.T:
-            known = column >= 0
-            sums.index_add_(0, (batch.batch * batch.one_hot + column)[known], weights[known])
-    return sums.view(batch.num_graphs, batch.one_hot, weights.size(1)).transpose(1, 2)
+        for column in torch.where(batch.one_hot_index < 0, batch.one_hot, batch.one_hot_index).T:
+            sums.index_add_(0, batch.batch * columns + column, weights)
+    return sums.view(batch.num_graphs, columns, weights.size(1))[:, :-1].transpose(1, 2)
 
 
 def _dense_sums(batch: Batch, weights: Tensor) -> Tensor:
-    """[B, J, d − one_hot] the sums of the dense rows, weighted by weights [n, J]."""
-    everyone = torch.arange(len(weights), device=weights.device)
-    return torch.stack([CSR(batch.ptr, everyone, w).matmul(batch.dense) for w in weights.T.contiguous()], dim=1)
+    """[B, J, d − one_hot] sums of the dense rows, weighted by weights [n, J]."""
+    nodes = torch.arange(len(weights), device=weights.device)
+    return torch.stack([CSR(batch.ptr, nodes, w).matmul(batch.dense) for w in weights.T.contiguous()], dim=1)

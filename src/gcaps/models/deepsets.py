@@ -1,4 +1,5 @@
-"""A network that sees a graph as a set of nodes: what can be known without looking at a single edge."""
+"""Deep sets on node features, a baseline that does not use edges: Errica, Podda, Bacciu and Micheli, "A Fair Comparison
+of Graph Neural Networks for Graph Classification" (2020)."""
 
 from __future__ import annotations
 
@@ -13,16 +14,14 @@ from gcaps.nn.regularization import BatchNorm, Dropout
 
 
 class DeepSets(Network):
-    """z_G = Σ_{v ∈ G} ReLU(x_v W + b),   logits = FC(dropout(ReLU(BN(FC(BN(z_G)))))): deep sets on node features.
+    """z_G = Σ_{v ∈ G} ReLU(x_v W + b),   logits = FC(dropout(ReLU(BN(FC(BN(z_G))))))
 
-    After the structure-blind baseline of Errica, Podda, Bacciu and Micheli, "A Fair Comparison of Graph Neural Networks
-    for Graph Classification" (2020), which several published networks do not beat; batch normalisation is added, since
-    sums over thousands of nodes train badly without. On sets without labels the features are degrees, which are all
-    that it knows of edges (as there).
+    Batch normalisation is added to the published baseline, since sums over thousands of nodes are hard to train on
+    without it. On sets without labels the node features are degrees, as in the paper.
 
     Args:
         in_channels: columns of the node features.
-        num_classes: how many logits.
+        num_classes: number of logits.
         config: width, dropout.
     """
 
@@ -40,6 +39,6 @@ class DeepSets(Network):
         )
 
     def embed(self, batch: Batch) -> Tensor:
-        """[B, h] the sum over each graph's nodes."""
+        """[B, h] sum over the nodes of each graph."""
         vectors: Tensor = self.pool(torch.relu(self.nodes(batch)), batch.batch, batch.ptr)
         return vectors

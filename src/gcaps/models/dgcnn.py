@@ -20,25 +20,26 @@ from gcaps.nn.regularization import Dropout
 KERNEL = 5
 """Length of the second 1-D convolution."""
 SMALLEST = 2 * KERNEL
-"""Nodes that are kept at least: half as many are left for the second convolution."""
+"""Smallest number of nodes that are kept; max pooling halves it before the second convolution."""
 
 
 class DGCNN(Network):
     """Zᵗ⁺¹ = tanh(D̃⁻¹ Ã Zᵗ Wᵗ), Ã = A + I;  Z = [Z¹ … Zᴸ];  sort pooling;  two 1-D convolutions;  dense layers.
 
-    The last graph convolution has one channel, by which sort pooling orders the nodes of a graph; the first k are kept,
-    k such that 60 % of the training graphs have more nodes (10 at least). The first 1-D convolution takes a node at a
-    step, then come max pooling of size and step 2, the second convolution of length 5, a dense layer, dropout.
+    The last graph convolution has one channel, by which sort pooling orders the nodes of a graph. The first k nodes are
+    kept, where k is chosen such that 60 % of the training graphs have more nodes, and at least 10. The first 1-D
+    convolution covers one node per step. It is followed by max pooling of size and step 2, the second convolution of
+    length 5, a dense layer and dropout.
 
     Nodes that tie in the last channel are ordered by the channel before it and so on (:func:`gcaps.nn.max_sort_pool`),
-    so that logits do not depend on the order of the nodes; the paper says so too, PyTorch Geometric's SortAggregation
-    and the authors' code leave ties to the node order.
+    as in the paper, so that logits do not depend on the order of the nodes. PyTorch Geometric's SortAggregation and the
+    authors' code break ties by node order.
 
     Args:
         in_channels: columns of the node features.
-        num_classes: how many logits.
+        num_classes: number of logits.
         config: widths, dropout.
-        k: nodes that are kept.
+        k: number of nodes that are kept.
     """
 
     def __init__(self, in_channels: int, num_classes: int, config: DGCNNConfig, *, k: int) -> None:
@@ -50,7 +51,7 @@ class DGCNN(Network):
         )
         total = config.layers * width + 1
         self.pool = MaxSortPool(k)
-        self.by_node = nn.Linear(total, config.channels)  # a 1-D convolution as long as a node's row, a row at a step
+        self.by_node = nn.Linear(total, config.channels)  # a 1-D convolution over one row per step
         self.convolutions = nn.Sequential(
             nn.ReLU(),
             nn.MaxPool1d(2, 2),
@@ -67,11 +68,11 @@ class DGCNN(Network):
 
     @staticmethod
     def shape_from(config: DGCNNConfig, graphs: GraphSet) -> dict[str, Any]:
-        """k, such that a share of the training graphs has more nodes."""
+        """k, such that the share ``config.share`` of the training graphs has more nodes."""
         return {"k": max(int(np.quantile(graphs.sizes, 1 - config.share, method="lower")), SMALLEST)}
 
     def node_channels(self, batch: Batch) -> Tensor:
-        """Z [n, L·h + 1]: all graph convolutions side by side."""
+        """Z [n, L·h + 1]: outputs of all graph convolutions, side by side."""
         M = batch_filter("mean", batch)
         outputs = [torch.tanh(filter_product(self.first(batch), M))]
         for linear in self.linears:
@@ -79,7 +80,7 @@ class DGCNN(Network):
         return torch.cat(outputs, dim=1)
 
     def embed(self, batch: Batch) -> Tensor:
-        """[B, ·] what the 1-D convolutions leave."""
+        """[B, ·] output of the 1-D convolutions."""
         Z = self.node_channels(batch)
         rows = self.pool(Z, ptr=batch.ptr).unflatten(1, (-1, Z.size(1)))
         vectors: Tensor = self.convolutions(self.by_node(rows).transpose(1, 2))

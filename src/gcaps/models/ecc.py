@@ -23,7 +23,7 @@ from gcaps.nn.regularization import BatchNorm, Dropout
 from gcaps.nn.sparse import CSR
 
 LEVELS = (0, 0, 0, 1, 1, 2)
-"""On which graph, from the given one to the coarsest, each convolution works; in between is max pooling."""
+"""Graph that each convolution works on, from the given one, 0, to the coarsest; max pooling lies between levels."""
 
 
 class ECC(Network):
@@ -31,20 +31,20 @@ class ECC(Network):
 
         xᵗ⁺¹_i = ReLU(BN(1/|N(i)| Σ_{j ∈ N(i)} Θ(e_ji) xᵗ_j + b)),   Θ(e) = V ReLU(U e + u) + v,   i ∈ N(i)
 
-    (Eq. 1 and 2 of the paper). e_ji are the labels and attributes of edges, one-hot and standardised on the training
-    graphs, and the logarithm of their weights; where they have nothing of it, as in all sets of the paper's tables, all
-    edges have the same filter. A node's edge to itself has a filter of its own. On coarser graphs e_ji is the
-    logarithm of the weight that reduction gives the edge.
+    (Eq. 1 and 2 of the paper). e_ji are the labels of an edge (one-hot), its attributes (standardised on the training
+    graphs) and the logarithm of its weight. Without any of these, as in all sets of the paper's tables, all edges have
+    the same filter. Self-loops have a separate filter. On coarser graphs e_ji is the logarithm of the edge's weight in
+    the reduced graph.
 
-    Max pooling: a node that stays takes the largest values of itself and its neighbors in the finer graph. The graphs
-    come from :func:`gcaps.models.coarsening.pyramid`, which says how it differs from the authors'; it is computed once
-    for a set.
+    In max pooling, a node that is kept takes the largest values of itself and its neighbors in the finer graph. The
+    coarser graphs come from :func:`gcaps.models.coarsening.pyramid`, which documents the differences from the authors';
+    they are computed once for a set.
 
     Args:
         in_channels: columns of the node features.
-        num_classes: how many logits.
+        num_classes: number of logits.
         config: widths, dropout.
-        edges: how edges are described, see :meth:`EdgeFeatures.shape_from`.
+        edges: arguments of :class:`gcaps.models.edge_filters.EdgeFeatures`.
     """
 
     def __init__(self, in_channels: int, num_classes: int, config: ECCConfig, *, edges: dict[str, Any]) -> None:
@@ -64,16 +64,16 @@ class ECC(Network):
 
     @staticmethod
     def shape_from(config: ECCConfig, graphs: GraphSet) -> dict[str, Any]:
-        """How edges are described."""
+        """Arguments of the edge features."""
         return {"edges": EdgeFeatures.shape_from(graphs)}
 
     @staticmethod
     def prepare(config: ECCConfig, graphs: GraphSet) -> Pyramid:
-        """Coarser graphs, and what is known of edges."""
+        """Coarser graphs, edge labels and edge attributes."""
         return Pyramid(graphs.ptr, graphs.rowptr, graphs.edge_labels, graphs.edge_attr, pyramid(graphs, LEVELS[-1]))
 
     def embed(self, batch: Batch) -> Tensor:
-        """[B, top] the mean over the nodes of the coarsest graphs."""
+        """[B, top] mean over the nodes of the coarsest graphs."""
         assert batch.extras is not None
         A, ptr = CSR(batch.rowptr, batch.col, None), batch.ptr
         edges = self.edges(batch)
@@ -90,7 +90,7 @@ class ECC(Network):
 
 
 def max_pool(x: Tensor, A: CSR, kept: Tensor) -> Tensor:
-    """[n', c] for each node that is kept the largest values of itself and its neighbors."""
+    """[n', c] largest values of each kept node and its neighbors."""
     arcs = A.rowptr.diff()
     staying = torch.zeros(len(x), dtype=torch.bool, device=x.device)
     staying[kept] = True
@@ -102,7 +102,7 @@ def max_pool(x: Tensor, A: CSR, kept: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Pyramid:
-    """The coarser graphs of a set, with what is known of its edges, batch by batch."""
+    """Coarser graphs of a set with its edge labels and attributes, for batches."""
 
     ptr: Ints
     rowptr: Ints
@@ -111,7 +111,7 @@ class Pyramid:
     levels: list[Level]
 
     def take(self, indices: Ints) -> dict[str, Tensor]:
-        """``edge_labels``, ``edge_attr`` [e, ·], and for each level its CSR, its ``ptr`` and who was ``kept``."""
+        """``edge_labels``, ``edge_attr`` [e, ·], and for each level its CSR, its ``ptr`` and the ``kept`` nodes."""
         found: dict[str, Any] = {}
         if self.edge_labels is not None or self.edge_attr is not None:
             first = self.rowptr[self.ptr[indices]]

@@ -1,4 +1,4 @@
-"""Filters that depend on the edge: how edges are described, and the convolution with a matrix for each of them."""
+"""Edge features, and the convolution whose filter matrix is a function of them."""
 
 from __future__ import annotations
 
@@ -6,26 +6,28 @@ from typing import Any
 
 import numpy as np
 import torch
+from numba import njit
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from gcaps.batching.batch import Batch
+from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import DataError
-from gcaps.models import edge_kernels
 from gcaps.models.network import InputLinear
+from gcaps.nn.cpu.blocks import is_supported
 from gcaps.nn.filters import Filter
 from gcaps.nn.neighborhood import neighbor_sum
 from gcaps.nn.sparse import CSR
 
 
 class EdgeFeatures(nn.Module):
-    """From labels, attributes and weights of edges to numbers: one-hot, standardised, logarithm.
+    """Features of an edge: one-hot labels, standardised attributes, and the logarithm of its weight.
 
     Args:
-        values: the labels of the training graphs, column by column; a label never seen there gives zeros.
-        mean, deviation: of their attributes.
-        weighted: whether they have weights.
+        values: edge labels of the training graphs, for each column; other labels give zeros.
+        mean, deviation: of the edge attributes of the training graphs.
+        weighted: whether the training graphs have edge weights.
     """
 
     def __init__(self, values: list[list[int]], mean: list[float], deviation: list[float], weighted: bool) -> None:
@@ -34,7 +36,7 @@ class EdgeFeatures(nn.Module):
 
     @staticmethod
     def shape_from(graphs: GraphSet) -> dict[str, Any]:
-        """The arguments, from training graphs."""
+        """Arguments of the constructor, from the training graphs."""
         labels, attributes = graphs.edge_labels, graphs.edge_attr
         deviation = np.zeros(0) if attributes is None else attributes.std(axis=0, dtype=np.float64)
         return {
@@ -46,18 +48,18 @@ class EdgeFeatures(nn.Module):
 
     @property
     def num_features(self) -> int:
-        """Numbers of an edge."""
+        """Number of features of an edge."""
         return sum(map(len, self.values)) + len(self.mean) + self.weighted
 
     def forward(self, batch: Batch) -> Tensor | None:
-        """[e, ·], or None where edges are all alike."""
+        """[e, ·], or None if there are no features."""
         parts = []
         if self.values:
-            labels = self._given(batch, "edge_labels", len(self.values))
+            labels = self._given(batch, "edge_labels", "edge labels", len(self.values))
             for column, values in zip(labels.T, self.values, strict=True):
-                parts.append((column[:, None] == torch.tensor(values)).to(batch.dense.dtype))
+                parts.append((column[:, None] == torch.tensor(values, device=column.device)).to(batch.dense.dtype))
         if self.mean:
-            attributes = self._given(batch, "edge_attr", len(self.mean)).to(batch.dense.dtype)
+            attributes = self._given(batch, "edge_attr", "edge attributes", len(self.mean)).to(batch.dense.dtype)
             parts.append((attributes - attributes.new_tensor(self.mean)) / attributes.new_tensor(self.deviation))
         if self.weighted:
             if batch.weight is None:
@@ -66,25 +68,26 @@ class EdgeFeatures(nn.Module):
         return torch.cat(parts, dim=1) if parts else None
 
     @staticmethod
-    def _given(batch: Batch, name: str, columns: int) -> Tensor:
+    def _given(batch: Batch, name: str, what: str, columns: int) -> Tensor:
         found = None if batch.extras is None else batch.extras.get(name)
         if found is None or found.size(1) != columns:
-            raise DataError(f"the network was trained on graphs with {columns} {name.replace('_', ' ')}; these differ")
+            given = "none" if found is None else found.size(1)
+            raise DataError(f"the network was trained on graphs with {columns} {what}; these graphs have {given}")
         return found
 
 
 class EdgeConditionedConv(nn.Module):
     """y_i = 1/(d_i + 1) (Θ_0 x_i + Σ_{j ∼ i} Θ(e_ji) x_j) + b,   Θ(e) = Σ_h ReLU(U e + u)_h V_h + V_0.
 
-    A matrix for each edge would take e · c · c' numbers. Θ(e) is a combination of H + 1 matrices, so V_h x_j is
-    computed for each node and combined edge by edge, out = Σ_h A_h (X V_h), A_h sparse with the values ReLU(U e + u)_h:
-    (H + 2) · c' numbers for a node, none for an edge but its H values. (PyTorch Geometric's NNConv holds the matrices.)
+    A matrix for each edge would take e · c · c' numbers (PyTorch Geometric's NNConv stores them). Θ(e) is a combination
+    of H + 1 matrices, so V_h x_j is computed for each node and combined for each edge: out = Σ_h A_h (X V_h) with
+    sparse A_h of values ReLU(U e + u)_h. This takes (H + 2) · c' numbers for a node and H for an edge.
 
     Args:
         in_channels, out_channels: widths c and c'.
-        edge_channels: numbers of an edge; 0: all edges are alike, Θ = V_0.
-        hidden: units H of the network that makes filters.
-        first: whether the nodes' values are the features of a batch.
+        edge_channels: number of edge features; with 0, Θ = V_0 for all edges.
+        hidden: units H of the network that computes filters.
+        first: whether the input is the node features of a batch.
     """
 
     def __init__(
@@ -101,9 +104,9 @@ class EdgeConditionedConv(nn.Module):
         """[n, c'].
 
         Args:
-            x: [n, c], in the first layer the batch.
-            A: pattern of the edges, symmetric.
-            edges: [e, ·] what is known of them.
+            x: [n, c], or the batch in the first layer.
+            A: symmetric pattern of the edges.
+            edges: [e, ·] edge features.
         """
         products = self.linear(x)
         own, rest = products[:, : self.out_channels], products[:, self.out_channels :]
@@ -120,8 +123,8 @@ class EdgeConditionedConv(nn.Module):
 
 
 def edge_mix(Y: Tensor, values: Tensor, A: CSR) -> Tensor:
-    """[n, c] Σ_h A_h Y_h for Y [n, H, c] and the values [e, H] of the sparse A_h: ones, or what a ReLU gives."""
-    if Y.device.type != "cpu":
+    """[n, c] Σ_h A_h Y_h for Y [n, H, c] and the values [e, H] of the sparse A_h: ones, or outputs of a ReLU."""
+    if not is_supported(Y):
         return torch.zeros_like(Y[:, 0]).index_add(0, A.rows(), torch.einsum("eh,ehc->ec", values, Y[A.col]))
     out: Tensor = _Mix.apply(Y, values, A)  # type: ignore[no-untyped-call]
     return out
@@ -134,7 +137,7 @@ class _Mix(torch.autograd.Function):
         ctx.save_for_backward(Y, values)
         ctx.rowptr, ctx.col = A.rowptr.numpy(), A.col.numpy()
         out = torch.zeros(len(Y), Y.size(2), dtype=Y.dtype)
-        edge_kernels.mix(ctx.rowptr, ctx.col, values.detach().numpy(), Y.detach().numpy(), out.numpy())
+        _mix(ctx.rowptr, ctx.col, values.detach().numpy(), Y.detach().numpy(), out.numpy())
         return out
 
     @staticmethod
@@ -143,5 +146,40 @@ class _Mix(torch.autograd.Function):
         Y, values = ctx.saved_tensors
         to_Y, to_values = torch.zeros_like(Y), torch.zeros_like(values)
         given = values.detach().numpy(), Y.detach().numpy(), grad.contiguous().numpy()
-        edge_kernels.mix_backward(ctx.rowptr, ctx.col, *given, to_values.numpy(), to_Y.numpy())
+        _mix_backward(ctx.rowptr, ctx.col, *given, to_values.numpy(), to_Y.numpy())
         return to_Y, to_values, None
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _mix(rowptr: Array, col: Array, values: Array, Y: Array, out: Array) -> None:
+    """out_i += Σ_{arcs (i, j)} Σ_h values_h Y_jh, for Y [n, H, c] and values [e, H]."""
+    _, H, c = Y.shape
+    for i in range(len(rowptr) - 1):
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j = col[e]
+            for h in range(H):
+                value = values[e, h]
+                if value != 0:
+                    for k in range(c):
+                        out[i, k] += value * Y[j, h, k]
+
+
+@njit(cache=True, fastmath={"reassoc", "contract"})
+def _mix_backward(
+    rowptr: Array, col: Array, values: Array, Y: Array, grad: Array, to_values: Array, to_Y: Array
+) -> None:
+    """Gradients of :func:`_mix` with respect to values and Y; the latter is added to to_Y."""
+    _, H, c = Y.shape
+    zero = grad.dtype.type(0)
+    for i in range(len(rowptr) - 1):
+        for e in range(rowptr[i], rowptr[i + 1]):
+            j = col[e]
+            for h in range(H):
+                value = values[e, h]
+                # where ReLU is zero its derivative is, so the gradient at the value is not needed
+                if value != 0:
+                    total = zero
+                    for k in range(c):
+                        to_Y[j, h, k] += value * grad[i, k]
+                        total += grad[i, k] * Y[j, h, k]
+                    to_values[e, h] = total

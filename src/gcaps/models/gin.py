@@ -18,15 +18,14 @@ from gcaps.nn.regularization import BatchNorm, Dropout
 class GIN(Network):
     """h⁰ = X,   hᵗ⁺¹ = MLPᵗ(hᵗ + A hᵗ),   logits = Σ_t dropout(R(hᵗ) Vᵗ + cᵗ), R the sum over a graph's nodes, c⁰ = 0.
 
-    Every MLP has two linear layers with batch normalisation and ReLU after each, as the authors' code has them; ε of
-    the paper is 0. The first linear layer stands before the sum over neighbors, (I + A)(h W) = ((I + A) h) W, which is
-    the same and never sums one-hot columns. PyTorch Geometric's GINConv adds up messages edge by edge; here one sparse
-    product with a fixed order does.
+    Every MLP has two linear layers, each followed by batch normalisation and ReLU, as in the authors' code; the ε of
+    the paper is 0. The first linear layer is applied before the sum over neighbors, (I + A)(h W) = ((I + A) h) W, so
+    that one-hot columns are not summed. The sum is one sparse product with a fixed order of summation.
 
     Args:
         in_channels: columns of the node features.
-        num_classes: how many logits.
-        config: layers, the input counted as one, their width, dropout.
+        num_classes: number of logits.
+        config: layers (the input counts as one), their width, dropout.
     """
 
     def __init__(self, in_channels: int, num_classes: int, config: GINConfig) -> None:
@@ -43,7 +42,7 @@ class GIN(Network):
         self.dropout = Dropout(config.dropout)
 
     def node_layers(self, batch: Batch) -> list[Tensor]:
-        """[n, h] for each layer after the input."""
+        """Outputs [n, h] of the layers after the input."""
         M = batch_filter("adjacency", batch)
         h, outputs = self.first(batch), []
         for number, outer in enumerate(self.outer):
@@ -54,11 +53,11 @@ class GIN(Network):
         return outputs
 
     def embed(self, batch: Batch) -> Tensor:
-        """[B, (layers − 1)·h] the sums of all layers after the input."""
+        """[B, (layers − 1)·h] readouts of all layers after the input."""
         return torch.cat([self.pool(h, batch.batch, batch.ptr) for h in self.node_layers(batch)], dim=1)
 
     def forward(self, batch: Batch) -> Tensor:
-        """[B, C] logits: every layer's graph vector has a linear layer of its own, and their outputs are added."""
+        """[B, C] logits: the sum of a linear layer on the graph vector of each layer."""
         logits: Tensor = self.dropout(self.pool(self.input_score(batch), batch.batch, batch.ptr))
         for score, vector in zip(self.scores, self.embed(batch).chunk(len(self.scores), dim=1), strict=True):
             logits = logits + self.dropout(score(vector))

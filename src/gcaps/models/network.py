@@ -1,4 +1,4 @@
-"""What training, prediction and saving ask of every network, and the first linear layer they have in common."""
+"""Base class of all networks, and the linear layer on node features that they share."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class Network(nn.Module):
 
     Args:
         in_channels: columns of the node features.
-        shape_args: what :meth:`measure` found on the training graphs.
+        shape_args: what :meth:`shape_from` returned for the training graphs; saved with the model.
     """
 
     head: nn.Module
     ensemble_size: int = 1
-    """How many networks predict together."""
+    """Number of networks whose probabilities are averaged."""
     trained: bool = True
-    """Whether its graph vectors come from weights that were learned."""
+    """Whether graph vectors depend on trained weights."""
     prepared_by: tuple[str, ...] = ()
-    """The settings that :meth:`prepare` depends on."""
+    """Names of the settings that :meth:`prepare` depends on."""
 
     def __init__(self, in_channels: int, **shape_args: Any) -> None:
         super().__init__()
@@ -34,12 +34,12 @@ class Network(nn.Module):
 
     @staticmethod
     def shape_from(config: Any, graphs: GraphSet) -> dict[str, Any]:
-        """What the network's shape takes from the training graphs: JSON values, arguments of the constructor."""
+        """Constructor arguments derived from the training graphs (JSON values)."""
         return {}
 
     @staticmethod
     def prepare(config: Any, graphs: GraphSet) -> Extras | None:
-        """What batches of these graphs carry beside features and edges; it depends on nothing that is learned."""
+        """Compute what batches of these graphs contain besides features and edges; it must not depend on training."""
         return None
 
     @staticmethod
@@ -57,7 +57,7 @@ class Network(nn.Module):
         return logits
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The sum of the graphs' cross-entropies, what training makes small, and the logits [B, C]."""
+        """Sum of the cross-entropies of the graphs, times their sample weights if given, and the logits [B, C]."""
         assert batch.y is not None
         logits: Tensor = self(batch)
         if batch.sample_weight is None:
@@ -67,7 +67,7 @@ class Network(nn.Module):
 
 
 class InputLinear(nn.Module):
-    """X W (+ b) for the node features of a batch; the one-hot columns of X choose rows of W and are not written out.
+    """Linear layer X W (+ b) on the node features of a batch; one-hot columns of X select rows of W.
 
     Shapes:
         - **weight:** [d, out]; **output:** [n, out].
@@ -80,7 +80,7 @@ class InputLinear(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """As torch's Linear begins."""
+        """Reset weights as torch's Linear does."""
         bound = 1 / math.sqrt(max(self.weight.size(0), 1))
         nn.init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
@@ -92,12 +92,12 @@ class InputLinear(nn.Module):
         return product if self.bias is None else product + self.bias
 
     def extra_repr(self) -> str:
-        """The arguments, as in the constructor."""
+        """Arguments of the constructor."""
         return f"{self.weight.size(0)}, {self.weight.size(1)}, bias={self.bias is not None}"
 
 
 def node_product(batch: Batch, weight: Tensor) -> Tensor:
-    """X W [n, out] for W [d, out]."""
+    """X W [n, out] for node features X of a batch and W [d, out], without writing out one-hot columns."""
     if batch.one_hot_index is None:
         return batch.dense @ weight
     missing = weight.new_zeros(1, weight.size(1))

@@ -21,24 +21,23 @@ LENGTH = 10
 class PSCN(Network):
     """The first w nodes of a graph, each with its receptive field of k nodes, as a sequence for 1-D convolutions.
 
-    With the field v_1 … v_k of the i-th node (:class:`gcaps.models.fields.ReceptiveFields`) and zeros for what is
-    missing:
+    With the field v_1 … v_k of the i-th node (:class:`gcaps.models.fields.ReceptiveFields`), padded with zeros:
 
         y_i = ReLU(Σ_j W_j x_{v_j} + b),  i = 1..w;   1-D convolution over i of length 10;   dense layer;   dropout
 
-    w is the average number of nodes of the training graphs; larger graphs are cut, smaller ones padded with fields of
-    zeros. The first convolution is W_j applied to all nodes once, then a sum over each field: x_v in k fields is
-    multiplied once for each place j and not once for each field, and one-hot features choose rows.
+    w is the average number of nodes of the training graphs; larger graphs are cut, smaller ones padded with zeros. The
+    first convolution applies every W_j to all nodes once and then sums over each field, so a node in several fields is
+    multiplied once for each position j.
 
-    Logits do not depend on the order of the nodes where the features follow from the colors that order the fields
-    (labels, degrees). They may where nodes with the same color differ in their features (attributes, FGSD): the
-    authors' canonical labelling knows no features either.
+    Logits do not depend on the order of the nodes if the features are functions of the colors that order the fields
+    (labels, degrees). They may depend on it if nodes of the same color differ in their features (attributes, FGSD); the
+    authors' canonical labelling does not use features either.
 
     Args:
         in_channels: columns of the node features.
-        num_classes: how many logits.
+        num_classes: number of logits.
         config: field size, channels, dropout.
-        width: fields w of a graph.
+        width: number of fields w of a graph.
     """
 
     prepared_by = ("field",)
@@ -60,16 +59,16 @@ class PSCN(Network):
 
     @staticmethod
     def shape_from(config: PSCNConfig, graphs: GraphSet) -> dict[str, Any]:
-        """The width w."""
+        """Width w: the setting, or the average number of nodes."""
         return {"width": config.width or max(round(graphs.num_nodes / len(graphs)), 1)}
 
     @staticmethod
     def prepare(config: PSCNConfig, graphs: GraphSet) -> ReceptiveFields:
-        """The fields of all nodes; the width decides later how many count."""
+        """Receptive fields of all nodes; the network uses the first w of each graph."""
         return ReceptiveFields.of(graphs, config.field)
 
     def field_channels(self, batch: Batch) -> Tensor:
-        """[B, w, channels] the first convolution."""
+        """[B, w, channels] output of the first convolution."""
         assert batch.extras is not None
         fields = batch.extras["fields"]
         place = torch.arange(self.width, device=fields.device)
@@ -84,6 +83,6 @@ class PSCN(Network):
         return torch.relu(sequence + self.bias)
 
     def embed(self, batch: Batch) -> Tensor:
-        """[B, ·] what the second convolution leaves."""
+        """[B, ·] output of the second convolution."""
         vectors: Tensor = self.second(self.field_channels(batch).transpose(1, 2))
         return vectors

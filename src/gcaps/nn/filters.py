@@ -1,7 +1,7 @@
 """Filter matrices M of Eq. 5.
 
-Every filter has the form  M = diag(d) + diag(l) A diag(r)  with vectors d, l and r that are functions of the degrees, so
-one sparse product with A serves all of them, and one with Aᵀ their gradients. D is the diagonal matrix of weighted
+Every filter has the form  M = diag(d) + diag(l) A diag(r)  with vectors d, l and r that are functions of the degrees,
+so one sparse product with A serves all of them, and one with Aᵀ their gradients. D is the diagonal matrix of weighted
 degrees, and L = D − A.
 """
 
@@ -67,7 +67,7 @@ class Structure(NamedTuple):
 
 
 class Scaling(NamedTuple):
-    """Vectors of M = diag(diagonal) + diag(left) A diag(right); None means zeros for ``diagonal`` and ones otherwise."""
+    """Vectors of M = diag(diagonal) + diag(left) A diag(right); None is zeros for ``diagonal``, ones for the others."""
 
     diagonal: Tensor | None
     left: Tensor | None

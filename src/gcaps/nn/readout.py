@@ -13,9 +13,7 @@ from gcaps.nn.cpu.blocks import is_supported
 from gcaps.nn.sparse import CSR, pointer
 
 
-def segments(
-    x: Tensor, index: Tensor | None, ptr: Tensor | None, dim_size: int | None = None
-) -> tuple[Tensor, Tensor]:
+def segments(x: Tensor, index: Tensor | None, ptr: Tensor | None, dim_size: int | None = None) -> tuple[Tensor, Tensor]:
     """(index [n], ptr [B+1]) of the rows of x from either of the two; without both, all rows are one graph.
 
     ``index`` must be ascending, as in every PyG batch; ``dim_size`` is a lower bound of B.
@@ -107,10 +105,10 @@ class _Group(NamedTuple):
     """Indices of their nodes."""
     place: Tensor
     """Position of each of these nodes in the padded stack."""
-    count: int
+    height: int
     """Number of graphs."""
-    size: int
-    """Rows that each graph is padded to."""
+    width: int
+    """Number of rows that each graph is padded to."""
 
 
 def _groups(index: Tensor, ptr: Tensor, columns: int) -> list[_Group]:
@@ -158,10 +156,10 @@ class _SegmentCovariance(torch.autograd.Function):
 
 
 def _padded(centred: Tensor, group: _Group) -> Tensor:
-    """[count, size, c] the rows of a group's graphs, padded with zeros."""
+    """[height, width, c] the rows of a group's graphs, padded with zeros."""
     rows = centred[group.rows]
-    stack = rows.new_zeros(group.count * group.size, rows.size(1)).index_copy_(0, group.place, rows)
-    return stack.view(group.count, group.size, rows.size(1))
+    stack = rows.new_zeros(group.height * group.width, rows.size(1)).index_copy_(0, group.place, rows)
+    return stack.view(group.height, group.width, rows.size(1))
 
 
 def upper_triangle(C: Tensor) -> Tensor:
@@ -240,7 +238,7 @@ class MeanCovariance(nn.Module):
         dim: int = -2,
         multiplicity: Tensor | None = None,
     ) -> Tensor:
-        """[μ, triu C] of each graph; PyG's ``Aggregation`` signature, and how many nodes each row stands for [n]."""
+        """[μ, triu C] of each graph; PyG's ``Aggregation`` signature, and how many nodes each row represents [n]."""
         if dim not in (-2, 0) or x.dim() != 2:
             raise ValueError("MeanCovariance aggregates the rows of a matrix [n, D]")
         index, ptr = segments(x, index, ptr, dim_size)

@@ -124,10 +124,14 @@ class _Products(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         order = torch.argsort(size, descending=True, stable=True)
         tally = torch.bincount(size).tolist() if len(size) else [0]
-        alive = [len(size) - fewer for fewer in accumulate(tally)][:-1]  # number of segments with a first row, a second, …
+        alive = [len(size) - fewer for fewer in accumulate(tally)][
+            :-1
+        ]  # number of segments with a first row, a second, …
         start, filled = start.index_select(0, order), order[: alive[0] if alive else 0]
         places = torch.cat([start[:0], *(start[:active] + m for m, active in enumerate(alive[1:]))])
-        rows = torch.cat([head.index_select(0, filled), rest.index_select(0, places)])  # first rows of all segments, second rows, …
+        rows = torch.cat(
+            [head.index_select(0, filled), rest.index_select(0, places)]
+        )  # first rows of all segments, second rows, …
         values = x.index_select(0, rows)
         e = x.new_zeros(capsule_size, len(size), x.size(1))
         before = []

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from gcaps.data.arrays import Array, Ints
 from gcaps.data.audit import describe, facts
-from gcaps.data.hashing import stored_hashes, wl_hashes
 from gcaps.data.graphset import GraphSet
+from gcaps.data.hashing import stored_hashes, wl_hashes
 from gcaps.errors import GcapsError
 from gcaps.evaluation.metrics import Calibration, Hard, calibration, hardest_graphs
 from gcaps.evaluation.outcome import Outcome

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -13,12 +14,12 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
-from pydantic import BaseModel
 
-import gcaps.config
+from gcaps.config import CONFIGS
 from gcaps.errors import ConfigError
 from gcaps.evaluation.comparison import Comparison
 from gcaps.evaluation.published import RULES, SOURCES, published_graphs
+from gcaps.evaluation.result import FoldResult
 from gcaps.files import write_text
 from gcaps.report import figures, summary
 from gcaps.report.data_set import DataSection, data_section
@@ -26,6 +27,7 @@ from gcaps.report.study import ALPHA, FAMILIES, OURS, STATUS, Study
 from gcaps.report.text import FORMATS
 
 _HERE = resources.files("gcaps.report")
+_REASON = re.compile(r"(\w+) = .*?(?: \(auto: (.*)\)| has no effect: (.*))")
 
 OnStep = Callable[[str, int, int], None]
 """Called with the name of the next step, its number and the number of steps."""
@@ -116,6 +118,8 @@ def _page(study: Study, on_step: OnStep) -> str:
         cells=len(outcomes) + len(study.missing),
         hours=sum(outcome.seconds for outcome in outcomes) / 3600,
         missing=_missing(study),
+        commands=list(dict.fromkeys(outcome.command or study.plan.command for outcome in outcomes))
+        or [study.plan.command],
         settings={label: settings_of(study, label) for label in study.names},
         versions=_versions(study),
     )
@@ -143,6 +147,8 @@ class Setting:
     """Whether the value was chosen from several candidates."""
     resolved: str
     """Value after ``auto`` was resolved; empty where it is the given one."""
+    reason: str
+    """Why ``auto`` was resolved to it."""
     default: str
     """Empty where the default was given, or is not known."""
     meaning: str
@@ -151,9 +157,9 @@ class Setting:
 def settings_of(study: Study, label: str) -> list[Setting]:
     """Return the settings of a method on all data sets: as given, and what ``auto`` was resolved to."""
     entries = [entry for (_, name), entry in study.entries.items() if name == label]
-    kind = _config_class(entries[0].method) if entries else None
+    kind = CONFIGS.get(entries[0].method or "")
     fields = {} if kind is None else kind.model_fields
-    defaults = {} if kind is None else kind().model_dump(mode="json")
+    defaults = {} if kind is None else kind().to_dict()
     resolved = {entry.data: [fold.resolved for fold in entry.folds] for entry in entries}
     names = dict.fromkeys(name for entry in entries for config in entry.configs for name in config)
     names |= dict.fromkeys(name for folds in resolved.values() for fold in folds for name in fold)
@@ -170,6 +176,7 @@ def settings_of(study: Study, label: str) -> list[Setting]:
                 given=given_text or "–",
                 varied=any(len(values) > 1 for values in given.values()),
                 resolved="" if resolved_text == given_text else resolved_text,
+                reason=_by_data({entry.data: "; ".join(_reasons(entry.folds, name)) for entry in entries}),
                 default="" if not given_text or default == given_text else default,
                 meaning=(fields[name].description or "") if name in fields else "",
             )
@@ -177,10 +184,15 @@ def settings_of(study: Study, label: str) -> list[Setting]:
     return found
 
 
-def _config_class(method: str | None) -> type[BaseModel] | None:
-    """Return the configuration class of a method, which knows the defaults and meanings of its settings."""
-    kinds = [kind for kind in vars(gcaps.config).values() if isinstance(kind, type) and issubclass(kind, BaseModel)]
-    return next((kind for kind in kinds if method and getattr(kind, "method", None) == method), None)
+def _reasons(folds: Iterable[FoldResult], name: str) -> list[str]:
+    """Return why a setting was resolved to each of its values; of folds that agree, the reason of the first."""
+    found: dict[str, str] = {}
+    for fold in folds:
+        for match in filter(None, map(_REASON.fullmatch, fold.resolution)):
+            if match[1] == name:
+                reason = f"no effect: {match[3]}" if match[3] else match[2]
+                found.setdefault(setting_text(fold.resolved.get(name)), reason)
+    return list(found.values())
 
 
 def _distinct(values: Iterable[Any]) -> list[Any]:

@@ -109,7 +109,7 @@ class Entry:
         for outcome in self.outcomes:
             if outcome.result is not None:
                 by_seed.setdefault(outcome.seed, []).append(outcome.result)
-        parts = [summarise(folds, _selection(folds)) for folds in by_seed.values()]
+        parts = [summarise(folds) for folds in by_seed.values()]
         if not parts:
             return {}
         joined = {rule: [value for part in parts for value in part[rule].folds] for rule in parts[0]}
@@ -165,13 +165,6 @@ class Entry:
         return None
 
 
-def _selection(folds: list[FoldResult]) -> str:
-    """Return the ``selection`` argument of :func:`summarise`, inferred from the folds."""
-    if not all(fold.test_accuracy for fold in folds):
-        return "inner" if any(fold.chosen for fold in folds) else "fixed"
-    return "validation" if any(fold.validation_accuracy for fold in folds) else "last"
-
-
 class Majority(NamedTuple):
     """The baseline that always predicts the most frequent class."""
 
@@ -202,12 +195,8 @@ class Study:
         entries: dict[tuple[str, str], Entry] = {}
         for planned in plan.entries:
             key = planned.data, planned.label
-            if key in entries:
-                entries[key].configs.extend(config for config in planned.configs if config not in entries[key].configs)
-                continue
             found = outcomes.get(key, [])
-            count = len(found) + absent[key]
-            entries[key] = Entry(*key, planned.method, list(planned.configs), count, found)
+            entries[key] = Entry(*key, planned.method, planned.configs, len(found) + absent[key], found)
         return cls(plan, entries, missing)
 
     @property
@@ -225,11 +214,6 @@ class Study:
     def single(self) -> bool:
         """Whether there is only one method, and therefore nothing to compare."""
         return len(self.names) == 1
-
-    @cached_property
-    def seeds(self) -> list[int]:
-        """Seeds of all entries, ascending."""
-        return sorted({seed for entry in self.plan.entries for seed in entry.seeds})
 
     def of_set(self, data: str) -> list[Entry]:
         """Return the entries of a data set in the order of the plan."""

@@ -1,4 +1,4 @@
-"""What the paper proves, as programs: what a capsule keeps, how far a layer sees, what a readout's positions mean."""
+"""The paper's claims as programs: decoding of capsules, receptive fields, and comparability of readouts."""
 
 from gcaps.theory.ambiguity import UNKNOWN_NODE, UNKNOWN_SIZE, WEIGHTED, equal_moments
 from gcaps.theory.decoders import (

@@ -1,4 +1,4 @@
-"""Neighborhoods that a number of moments cannot tell apart: why each condition of the decoders is needed."""
+"""Pairs of neighborhoods with equal moments, which show that each condition of the decoders is needed."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 UNKNOWN_SIZE = ((-np.sqrt(2 / 3), np.sqrt(2 / 3)), (-1.0, 0.0, 1.0))
-"""Two and three values with the same first three moments 0, ⅔, 0: without the number of neighbors, Figure 1's three
-moments do not determine "no more than two" of them.
+"""Two and three values with the same first three moments 0, ⅔, 0: if the number of neighbors is unknown, the three
+moments of Figure 1 do not determine up to two neighbors.
 
 There is no other such pair, up to shift and scale. Two values have skewness 0; three values with skewness 0 are
-μ − t, μ, μ + t; equal variances make the two μ ± t √⅔. The fourth moments then differ (t⁴ 4/9 and t⁴ 2/3 about the
-mean), so four moments do determine up to three values, except how often a constant neighborhood repeats its value.
+μ − t, μ, μ + t; with equal variances the two are μ ± t √⅔. Their fourth moments differ (t⁴ 4/9 and t⁴ 2/3 about the
+mean), so four moments determine up to three values, except for the size of a constant neighborhood.
 """
 
 UNKNOWN_NODE = ((1.0, (2.0, 3.0)), (2.0, (1.0, 3.0)))
-"""(x_0, neighbors) twice, the same closed neighborhood {1, 2, 3}: no symmetric function tells which value is the
-node's."""
+"""Two pairs (x_0, neighbors) with the same closed neighborhood {1, 2, 3}: no symmetric function tells which of them
+belongs to the node."""
 
 WEIGHTED = ((3.0, 0.0), (-1.0, 2.0))
-"""(x_0, x_1) twice, one neighbor by an edge of weight 2: x_0 + 2 x_1 = 3 and x_0² + 2 x_1² = 9 both times. Two values
-with two weighted moments in common, though the weights are known."""
+"""Two pairs (x_0, x_1) of a node and its only neighbor, with an edge of weight 2: x_0 + 2 x_1 = 3 and x_0² + 2 x_1² = 9
+for both. The pairs have two weighted moments in common, though the weights are known."""
 
 
 def equal_moments(m: int, first: float = 0.5, second: float = 0.8) -> tuple[Floats, Floats]:
-    """Two multisets of m values each whose first m − 1 moments are equal and whose m-th are not.
+    """Two multisets of m values whose first m − 1 moments are equal and whose m-th moments differ.
 
-    cos((θ + 2πk)/m), k = 0..m−1, are the roots of T_m(t) = cos θ, T_m the Chebyshev polynomial. θ stands in the
-    constant coefficient alone, so e_1, …, e_{m−1} do not depend on it, and by Newton's identities neither do the first
-    m − 1 moments. (Any polynomial with m different real roots serves: shift its constant coefficient a little. That is
-    why m − 1 moments determine *no* neighborhood of m different values. And no m − 1 continuous statistics of another
-    kind can do it, since m-dimensional space has no continuous injection into one of m − 1 dimensions.)
+    cos((θ + 2πk)/m), k = 0..m−1, are the roots of T_m(t) = cos θ, where T_m is the Chebyshev polynomial. Only the
+    constant coefficient depends on θ, so e_1, …, e_{m−1} do not, and by Newton's identities neither do the first m − 1
+    moments. (The same works for any polynomial with m different real roots by changing its constant coefficient a
+    little. Hence m − 1 moments determine *no* neighborhood of m different values. Nor can m − 1 continuous statistics
+    of any other kind, since there is no continuous injection from m-dimensional space into m − 1 dimensions.)
 
-    With whole numbers the question is Prouhet, Tarry and Escott's: {0, 4, 5} and {1, 2, 6} for m = 3.
+    For integers this is the Prouhet–Tarry–Escott problem: {0, 4, 5} and {1, 2, 6} for m = 3.
 
     Args:
-        m: how many values.
+        m: number of values.
         first: θ/π of the first multiset, between 0 and 1.
         second: θ/π of the second.
 
@@ -45,7 +45,7 @@ def equal_moments(m: int, first: float = 0.5, second: float = 0.8) -> tuple[Floa
         Two arrays [m] in ascending order.
     """
     if m < 1 or not (0 <= first <= 1 and 0 <= second <= 1) or first == second:
-        raise ValueError("m starts at 1, and the two angles are different numbers between 0 and 1")
+        raise ValueError("m must be at least 1, and the two angles must be different numbers between 0 and 1")
     turns = 2 * np.arange(m)
     one, other = (np.sort(np.cos(np.pi * (angle + turns) / m)) for angle in (first, second))
     return one, other

@@ -1,35 +1,35 @@
 """Decoders: from the instantiation parameters of a capsule back to the values of its neighborhood.
 
-The paper judges a capsule by whether the neighborhood can be decoded from it (section 3.1). What holds exactly, for a
-closed neighborhood N(i) ∪ {i} of m values, unit edge weights and m known:
+The paper judges a capsule by whether the neighborhood can be decoded from it (section 3.1). For a closed neighborhood
+N(i) ∪ {i} of m values with unit edge weights and known m, the following holds exactly:
 
 **m moments are enough.** Σ x, Σ x², …, Σ x^m give e_1, …, e_m by Newton's identities
 
     j e_j = Σ_{i=1..j} (−1)^(i−1) e_{j−i} Σ x^i,
 
-these are (up to sign) the coefficients of Π (t − x_k), and a polynomial has one multiset of roots. So m moments, or all
+which are (up to sign) the coefficients of Π (t − x_k), and a polynomial has one multiset of roots. So m moments, or all
 m coefficients of Eq. 6, determine the values up to order.
 
-**m − 1 moments are not**: they determine no neighborhood of m different values, for any m; nor would any other m − 1
-continuous statistics do for all neighborhoods. See :mod:`gcaps.theory.ambiguity`.
+**m − 1 moments are not enough**: they determine no neighborhood of m different values, for any m, and no other m − 1
+continuous statistics determine all neighborhoods. See :mod:`gcaps.theory.ambiguity`.
 
 **Figure 1's caption**, "when a node has no more than two neighbors then it is possible to recover back the input node
 neighbors values from the very first three statistical moments", is therefore right under conditions it does not state:
 
-- The number of neighbors is known. Moments are means, and means forget how many values there were: the three moments of
+- The number of neighbors is known. Moments are means, which do not depend on the number of values: the three moments of
   {−√⅔, √⅔} (one neighbor) are those of {−1, 0, 1} (two). A fourth moment tells these apart.
-- Edges have weight one. Weighted means of m values may need more than m moments, though the weights are known.
-- What comes back is {x_0, x_1, x_2} up to order: not which of the three is the node itself. Where x_0 is known as well
-  (a layer reads it through W_p0) two moments give two neighbors already, and three moments give *three*: more than the
-  caption claims, and just the node that the figure draws.
-- Mean, variance and skewness, as in the figure, say the same as the three raw moments. Where the variance is 0 the
-  skewness is undefined, but then the mean alone says everything.
+- Edges have weight one. Weighted means of m values may need more than m moments, even if the weights are known.
+- The result is {x_0, x_1, x_2} up to order: it is not known which of the three is the node itself. If x_0 is known as
+  well (a layer reads it through W_p0), two moments give two neighbors, and three moments give *three*: more than the
+  caption claims, and as many as the node in the figure has.
+- Mean, variance and skewness, as in the figure, are equivalent to the three raw moments. If the variance is 0 the
+  skewness is undefined, but then the mean determines all values.
 
-**In numbers.** Everything is float64. Roots are ill-conditioned in coefficients. Normally distributed values come back,
-in the median, to 1e-15 for m = 3; for m = 16 to 1e-11 from E and to 1e-7 from moments, whose way leads over Newton's
-identities. A value that stands k times comes back to about ε^(1/k). Values that are close together compared with their
-distance from 0 lose digits fast (around 10 with spread 1, eight raw moments leave four digits): not in the decoder but
-in the moments. Central moments do not have that fault, and :func:`neighborhood_from_central` keeps clear of it.
+**Precision.** All computations are in float64. Roots are ill-conditioned in the coefficients. The median error of
+decoded normally distributed values is 1e-15 for m = 3; for m = 16 it is 1e-11 from E and 1e-7 from moments, because of
+Newton's identities. A value of multiplicity k is decoded with an error of about ε^(1/k). For values that are close
+together compared with their distance from 0, raw moments lose digits (values around 10 with spread 1 keep four digits
+in eight raw moments). Central moments do not, and :func:`neighborhood_from_central` avoids raw ones.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ Floats = NDArray[np.float64]
 
 
 def neighborhood_from_polynomial(E: ArrayLike, m: int) -> Floats:
-    """The m values whose normalised elementary symmetric polynomials E_j = e_j / C(m, j) are given, in ascending order.
+    """The m values with given normalised elementary symmetric polynomials E_j = e_j / C(m, j), in ascending order.
 
-    The roots of Π (t − x_k) = Σ_j (−1)^j C(m, j) E_j t^(m−j), as eigenvalues of its companion matrix; where rounding
-    has made a pair of roots complex, their real part.
+    They are the roots of Π (t − x_k) = Σ_j (−1)^j C(m, j) E_j t^(m−j), computed as eigenvalues of its companion matrix;
+    of pairs that are complex because of rounding, the real part is taken.
 
     Args:
-        E: [P, …] with P ≥ m, what the capsule function ``polynomial`` gives with ``capsule_size`` P; beyond m it is 0.
-        m: how many values: the node and its neighbors.
+        E: [P, …] with P ≥ m, the output of the capsule function ``polynomial`` with ``capsule_size`` P; 0 beyond m.
+        m: number of values: the node and its neighbors.
 
     Returns:
         [m, …].
@@ -73,7 +73,7 @@ def neighborhood_from_moments(moments: ArrayLike, m: int) -> Floats:
 
     Args:
         moments: [P, …] with P ≥ m.
-        m: how many values.
+        m: number of values.
 
     Returns:
         [m, …].
@@ -90,9 +90,9 @@ def neighborhood_from_central(central: ArrayLike, m: int) -> Floats:
     """The m values with this mean, variance, skewness, … (Figure 1), in ascending order.
 
     Args:
-        central: [P, …] with P ≥ m, what :func:`gcaps.nn.central_moments` gives for unit weights; its guard against a
-            variance of 0 is undone, since mean and variance say what it was.
-        m: how many values.
+        central: [P, …] with P ≥ m, the output of :func:`gcaps.nn.central_moments` for unit weights; its guard against a
+            variance of 0 is undone, since it is a function of mean and variance.
+        m: number of values.
 
     Returns:
         [m, …].
@@ -108,14 +108,14 @@ def neighborhood_from_central(central: ArrayLike, m: int) -> Floats:
 
 
 def neighbors_from_moments(moments: ArrayLike, own: ArrayLike, m: int) -> Floats:
-    """The m − 1 values beside ``own`` in a closed neighborhood of m values, in ascending order.
+    """The m − 1 values other than ``own`` in a closed neighborhood of m values, in ascending order.
 
-    Knowing the node's own value saves one moment: Σ x^p − own^p are the power sums of the neighbors alone.
+    If the value of the node is known, one moment fewer is needed: Σ x^p − own^p are the power sums of the neighbors.
 
     Args:
         moments: [P, …] means over all m values, P ≥ m − 1.
-        own: […] the node's value x_0.
-        m: how many values, the node's own included.
+        own: […] value x_0 of the node.
+        m: number of values, including that of the node.
 
     Returns:
         [m − 1, …].
@@ -129,9 +129,9 @@ def neighbors_from_moments(moments: ArrayLike, own: ArrayLike, m: int) -> Floats
 
 
 def _first(statistics: ArrayLike, count: int, what: str) -> Floats:
-    """The first ``count`` rows, in float64."""
+    """First ``count`` rows in float64."""
     if count < 1:
-        raise ValueError("a closed neighborhood has at least one value, the node's own")
+        raise ValueError("a closed neighborhood has at least one value, that of the node")
     rows = np.asarray(statistics, dtype=np.float64)
     if rows.ndim == 0 or len(rows) < count:
         raise ValueError(f"{count} values need {count} {what}, {rows.shape[0] if rows.ndim else 0} are given")

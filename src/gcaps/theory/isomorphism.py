@@ -1,28 +1,29 @@
 """The Sub-Graph Isomorphism Feature Test of section 4.1, and Propositions 1 and 2, as programs.
 
-The paper asks of an invariant feature vector that, for G_1 isomorphic to a sub-graph of G_2, positions f_1i and f_2i be
-"comparable under certain notion". Here is a notion that can be checked. A position of the vector *reads* an entry
-(node, column) of the node features if it depends on it. Position i is comparable between G_1 and G_2 if it reads
+For G_1 isomorphic to a sub-graph of G_2, the paper asks that the positions f_1i and f_2i of an invariant feature vector
+be "comparable under certain notion". This module defines a notion that can be checked. A position of the vector *reads*
+an entry (node, column) of the node features if it depends on it. Position i is comparable between G_1 and G_2 if it
+reads
 
 1. the same columns in both graphs, and
-2. the same nodes: either every node of its graph in both, or in G_2 just those that correspond to the ones in G_1.
+2. the same nodes: all nodes of its graph in both, or in G_2 exactly those that correspond to the ones in G_1.
 
-A readout passes on a pair of graphs if every position is comparable, and passes the test if it does so on every pair.
+A readout passes on a pair of graphs if every position is comparable, and passes the test if it does on every pair.
 
-**Proposition 1**: max-sort pooling fails. Position (r, c) reads column c of the node with rank r, and one extra node of
-higher rank makes that another node: :func:`proposition1` exhibits the pair. (The remark below it in the paper, "does
-not guarantee that f_1i ≢ f_2i", has one negation too many.)
+**Proposition 1**: max-sort pooling fails. Position (r, c) reads column c of the node with rank r, and an extra node of
+higher rank makes that another node: :func:`proposition1` constructs such a pair. (The remark below it in the paper,
+"does not guarantee that f_1i ≢ f_2i", has one negation too many.)
 
 **Proposition 2**: the covariance passes. C_ab = (1/N) Σ_i (z_ia − μ_a)(z_ib − μ_b) (Eq. 7) has the derivatives
 
     ∂C_ab / ∂z_jc = (1/N) ([c = a] (z_jb − μ_b) + [c = b] (z_ja − μ_a)):
 
-outside columns a and b they vanish for every N and node order, and inside for no node, except where a node lies exactly
-at the mean. So position (a, b) always reads columns a and b of all nodes. :func:`proposition2` checks it on a pair.
+outside columns a and b they vanish for every N and node order, inside for no node, except for a node exactly at the
+mean. So position (a, b) always reads columns a and b of all nodes. :func:`proposition2` checks this on a pair.
 
-Passing says that a position *means* the same, not that its *value* is the same: the covariance of G_2 differs from that
-of G_1. Nor is it a merit of covariances alone: any position made by one formula from all nodes passes (a mean, a sum),
-and any position that singles out a node by comparison fails (a maximum, too).
+A readout that passes gives a position the same *meaning*, not the same *value*: the covariance of G_2 differs from that
+of G_1. Other readouts pass as well: every position that is one formula of all nodes (a mean, a sum) does, and every
+position that selects a node by comparison (also a maximum) fails.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from gcaps.nn.readout import MeanCovariance
 Readout = Callable[[Tensor], Tensor]
 """From node features [n, D] of one graph to its feature vector."""
 NEARBY = 1e-6
-"""How far beside the given features derivatives are taken once more, as a share of the largest feature."""
+"""Distance of the second point at which derivatives are taken, as a fraction of the largest feature."""
 
 
 class SubgraphPair(NamedTuple):
@@ -57,12 +58,12 @@ class SubgraphPair(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What one position of a feature vector depends on."""
+    """Entries of the node features that one position of a feature vector depends on."""
 
     nodes: frozenset[int]
     columns: frozenset[int]
     everywhere: bool
-    """Whether these are all nodes of the graph."""
+    """Whether ``nodes`` are all nodes of the graph."""
 
     def __str__(self) -> str:
         if not self.columns:
@@ -74,16 +75,16 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class FeatureTest:
-    """The outcome on one pair of graphs."""
+    """Outcome of the test on one pair of graphs."""
 
     comparable: tuple[bool, ...]
     """For each position of the feature vector."""
     first: tuple[Reading, ...]
-    """What each position reads in G_1."""
+    """Entries that each position reads in G_1."""
     second: tuple[Reading, ...]
-    """What each position reads in G_2, nodes counted there."""
+    """Entries that each position reads in G_2, with node numbers of G_2."""
     explanation: str
-    """The verdict in a sentence."""
+    """The outcome in a sentence."""
 
     @property
     def passed(self) -> bool:
@@ -92,10 +93,10 @@ class FeatureTest:
 
 
 def readings(readout: Readout, z: Tensor) -> tuple[Reading, ...]:
-    """What each position of ``readout(z)`` reads, by the support of its derivatives.
+    """Entries that each position of ``readout(z)`` reads: those with a non-zero derivative.
 
-    Derivatives are taken at z and at one place beside it, because at a special place one may vanish by accident (a node
-    exactly at the mean). Where nodes tie, a sorted position thus reads all that tie: which one it means is undecided.
+    Derivatives are taken at z and at a second point nearby, because they may vanish at special points (a node exactly
+    at the mean). If nodes tie, a sorted position therefore reads all of them.
     """
     noise = torch.randn(z.shape, dtype=z.dtype, generator=torch.Generator().manual_seed(0)).to(z.device)
     beside = z + NEARBY * z.abs().max() * noise
@@ -112,12 +113,12 @@ def subgraph_feature_test(readout: Readout, z1: Tensor, z2: Tensor, embedding: T
 
     Args:
         readout: from node features [n, D] to a vector of fixed length.
-        z1: [n1, D] node features of G_1; at least two nodes, since one node has no covariance to read.
+        z1: [n1, D] node features of G_1; at least two nodes, since the covariance of one node is constant.
         z2: [n2, D] node features of G_2.
-        embedding: [n1] the node of G_2 that corresponds to each of G_1; by default they come first, in order.
+        embedding: [n1] node of G_2 that corresponds to each node of G_1; by default the first n1 in order.
     """
     if len(z1) < 2:
-        raise ValueError("the test needs a graph of at least two nodes: one node has no covariance to read")
+        raise ValueError("the test needs a graph of at least two nodes: the covariance of one node is constant")
     image = list(range(len(z1))) if embedding is None else embedding.tolist()
     if len(image) != len(z1) or len(set(image)) != len(z1) or not all(0 <= node < len(z2) for node in image):
         raise ValueError(f"embedding must name {len(z1)} different nodes of the {len(z2)} of G_2")
@@ -133,7 +134,7 @@ def subgraph_feature_test(readout: Readout, z1: Tensor, z2: Tensor, embedding: T
 
 
 def example_pair() -> SubgraphPair:
-    """A path of three nodes, and the same path with a fourth node hung on its middle that ranks above all others.
+    """A path of three nodes, and the same path with a fourth node attached to its middle that ranks above all others.
 
     The features have two columns; max-sort pooling ranks by the last.
     """
@@ -157,19 +158,19 @@ def random_pair(nodes: int, extra: int, columns: int, seed: int = 0) -> Subgraph
 
 
 def proposition1(pair: SubgraphPair | None = None, k: int = 3) -> FeatureTest:
-    """Max-sort pooling to k nodes under the test, on :func:`example_pair` unless another is given; there it fails."""
+    """Test max-sort pooling to k nodes, by default on :func:`example_pair`, where it fails."""
     pair = example_pair() if pair is None else pair
     return subgraph_feature_test(MaxSortPool(k), pair.z1, pair.z2, pair.embedding)
 
 
 def proposition2(pair: SubgraphPair | None = None) -> FeatureTest:
-    """Mean and covariance under the test, on :func:`example_pair` unless another is given; they pass on every pair."""
+    """Test mean and covariance, by default on :func:`example_pair`; they pass on every pair."""
     pair = example_pair() if pair is None else pair
     return subgraph_feature_test(MeanCovariance(pair.z1.size(1)), pair.z1, pair.z2, pair.embedding)
 
 
 def _jacobian_support(readout: Readout, z: Tensor) -> Tensor:
-    """[k, n, D] where the derivative of each position is not 0."""
+    """[k, n, D] whether the derivative of each position is not 0."""
     z = z.detach().clone().requires_grad_()
     vector = readout(z).flatten()
     support = torch.zeros(len(vector), *z.shape, dtype=torch.bool, device=z.device)

@@ -1,8 +1,9 @@
-"""Symmetry in numbers: layers are equivariant under node order, networks and readouts invariant.
+"""Deviations from symmetry: layers are equivariant to the order of the nodes, networks and readouts invariant.
 
     f(P X, P L Pᵀ) = P f(X, L)  for a layer,      f(P X, P L Pᵀ) = f(X, L)  for a whole network,
 
-with any permutation matrix P (section 1 of the paper). Both functions give the largest deviation, which is rounding.
+for every permutation matrix P (section 1 of the paper). Both functions return the largest deviation, which is rounding
+error for the layers and networks of gcaps.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import torch
 from torch import Tensor
 
 from gcaps.data.graphset import GraphSet
-from gcaps.testing import assert_permutation_invariant
-from gcaps.testing.assertions import OfGraphs
+from gcaps.testing import OfGraphs, assert_permutation_invariant
 
 Layer = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(x [n, c], edge_index [2, e], edge_weight [e] or None) to outputs [n, …]."""
@@ -25,15 +25,15 @@ Layer = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 def equivariance_error(
     layer: Layer, x: Tensor, edge_index: Tensor, edge_weight: Tensor | None = None, seed: int = 0
 ) -> float:
-    """The largest |f(P X, P L Pᵀ) − P f(X, L)| for one random P.
+    """Largest |f(P X, P L Pᵀ) − P f(X, L)| for one random P.
 
     Args:
-        layer: a :class:`gcaps.nn.GraphCapsuleConv`, or whatever is called like one. Batch normalisation should be in
-            evaluation mode, so that both calls use the same statistics.
+        layer: a :class:`gcaps.nn.GraphCapsuleConv`, or another function with its signature. Batch normalisation should
+            be in evaluation mode, so that both calls use the same statistics.
         x: [n, c] node features.
         edge_index: [2, e].
         edge_weight: [e].
-        seed: decides P.
+        seed: of P.
     """
     order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed)).to(x.device)
     rank = torch.argsort(order)
@@ -43,14 +43,13 @@ def equivariance_error(
 
 
 def invariance_error(function: OfGraphs, graphs: GraphSet, permutations: int = 2) -> float:
-    """The largest |f(P X, P L Pᵀ) − f(X, L)| over all ``graphs`` and so many random P each.
+    """Largest |f(P X, P L Pᵀ) − f(X, L)| over all ``graphs`` and random P.
 
-    :func:`gcaps.testing.assert_permutation_invariant` without a tolerance: it measures and never fails, except on
-    values that are not finite.
+    As :func:`gcaps.testing.assert_permutation_invariant` without a tolerance; it only raises if values are not finite.
 
     Args:
-        function: from G graphs to an array [G, …], for example a network's logits.
-        graphs: where to measure; :func:`gcaps.testing.hostile_graphs` are the hardest.
-        permutations: node orders tried.
+        function: from G graphs to an array [G, …], for example the logits of a network.
+        graphs: test graphs, for example :func:`gcaps.testing.hostile_graphs`.
+        permutations: number of random P for each graph.
     """
     return assert_permutation_invariant(function, graphs, atol=math.inf, permutations=permutations)

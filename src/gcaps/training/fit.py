@@ -121,10 +121,10 @@ class _Run:
         self._best_state: dict[str, Tensor] | None = None
         graphs, device = data.prepared.graphs, torch.device(config.device)
         with reproducible(seed, config.threads):
-            self.features = NodeFeatures.fit(config, graphs, data.indices)  # type: ignore[arg-type]
+            self.features = NodeFeatures.fit(config, data.prepared, data.indices)  # type: ignore[arg-type]
             source = BatchSource(
                 graphs,
-                self.features if graphs.mapped else self.features.encode(graphs),
+                self.features if graphs.mapped else self.features.encode(data.prepared),
                 extras=extras_of(config, data.prepared),
                 merge=network_class(config).merges(config),
                 y=data.y,

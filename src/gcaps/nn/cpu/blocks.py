@@ -1,7 +1,7 @@
 """Blocks of a batch that fit a core's cache, and compiled loops over blocks, which threads share.
 
-The blocks depend on the batch alone and sums over nodes are taken block by block, so results do not depend on the number
-of threads.
+The blocks depend on the batch alone and sums over nodes are taken block by block, so results do not depend on the
+number of threads.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Compiled passes of a capsule layer (Eq. 5 with raw moments) over the blocks of a batch.
 
 Batch normalisation needs statistics of all nodes, so a pass is what lies between two normalisations. Each block goes
-through the whole pass while it is in the cache. U and G [P, b, (K+1)·h] hold, for each capsule component p and each node
-of a block, the K+1 orders of the filter polynomial side by side. A block has the nodes a … z − 1. Sums over nodes are
-taken in float64. Rows are sliced before the innermost loops, which lets the compiler vectorise them.
+through the whole pass while it is in the cache. U and G [P, b, (K+1)·h] hold, for each capsule component p and each
+node of a block, the K+1 orders of the filter polynomial side by side. A block has the nodes a … z − 1. Sums over nodes
+are taken in float64. Rows are sliced before the innermost loops, which lets the compiler vectorise them.
 """
 
 from __future__ import annotations
@@ -16,36 +16,21 @@ from numba import prange
 from gcaps.nn.cpu.blocks import Array, compiled, over_blocks
 
 
-class Sparse(NamedTuple):
-    """A filter matrix M, or its transpose."""
-
-    rowptr: Array
-    col: Array
-    value: Array
-    """Empty if all values are one."""
-    diagonal: Array
-    """Empty if it is zero."""
-
-
 class Nodes(NamedTuple):
-    """The nodes of a batch."""
+    """The nodes of a batch, and the filter M; in backward passes its transpose."""
 
     cuts: Array
     """[C+1] first node of each block, and n."""
     multiplicity: Array
-    """[n] number of nodes that each row stands for; empty if each row is one node."""
-    M: Sparse
-    """The filter; in backward passes its transpose."""
-
-
-class Norm(NamedTuple):
-    """A batch normalisation."""
-
-    mean: Array
-    inverse: Array
-    """1/√(variance + ε)."""
-    gamma: Array
-    beta: Array
+    """[n] number of nodes that each row represents; empty if each row is one node."""
+    rowptr: Array
+    """[n+1]"""
+    col: Array
+    """[e]"""
+    value: Array
+    """[e]; empty if all values are one."""
+    diagonal: Array
+    """[n]; empty if it is zero."""
 
 
 class Layer(NamedTuple):
@@ -61,7 +46,12 @@ class Layer(NamedTuple):
     """[P, n, c] powers of the dense input."""
     pre: Array
     """[n, P·h] argument of the normalisation."""
-    norm: Norm
+    mean: Array
+    """[P·h] mean of ``pre``."""
+    inverse: Array
+    """[P·h] 1/√(variance + ε)."""
+    gamma: Array
+    beta: Array
     column: int
     """First column of the layer's output in Z."""
 
@@ -70,7 +60,7 @@ class Gradient(NamedTuple):
     """Gradient behind the normalisation of a layer."""
 
     grad: Array
-    """[n, P·h]; the sum over the nodes that a row stands for."""
+    """[n, P·h]; the sum over the nodes that a row represents."""
     coefficients: Array
     """[3, P·h] scale, constant and slope, see :func:`normalization_gradient`."""
 
@@ -258,11 +248,10 @@ def powers_backward(i: int, powers: Array, inverse_bound: float, grads: Array, r
 @compiled
 def activate(a: int, z: int, layer: Layer, Z: Array, inverse_bound: float, powers: Array) -> None:
     """Output of a layer in Z, max(γ · (pre − mean) · inverse + β, 0), and its powers unless that array is empty."""
-    mean, inverse, gamma, beta = layer.norm
     pre, column = layer.pre, layer.column
     w, zero = pre.shape[1], pre.dtype.type(0)
-    scale = gamma * inverse
-    shift = beta - mean * scale
+    scale = layer.gamma * layer.inverse
+    shift = layer.beta - layer.mean * scale
     for i in range(a, z):
         row, out = pre[i], Z[i, column : column + w]
         for j in range(w):
@@ -276,7 +265,7 @@ def activate(a: int, z: int, layer: Layer, Z: Array, inverse_bound: float, power
 def gate(a: int, z: int, grad: Array, Z: Array, layer: Layer, sums: Array) -> None:
     """Set grad to 0 where the activation was 0; sums [2, w] = Σ_i grad_i and Σ_i grad_i · (pre_i − mean)."""
     w, zero = grad.shape[1], grad.dtype.type(0)
-    pre, mean, column = layer.pre, layer.norm.mean, layer.column
+    pre, mean, column = layer.pre, layer.mean, layer.column
     sums[:] = 0
     plain, products = sums[0], sums[1]
     for i in range(a, z):
@@ -309,9 +298,9 @@ def add_rows(rows: Array, out: Array) -> None:
 
 
 @compiled
-def add_product(U: Array, column: int, i: int, a: int, M: Sparse, out: Array) -> None:
+def add_product(U: Array, column: int, i: int, a: int, nodes: Nodes, out: Array) -> None:
     """out += (M U[:, column:column + h])_i; row r of U belongs to node a + r."""
-    rowptr, col, value, diagonal = M
+    rowptr, col, value, diagonal = nodes.rowptr, nodes.col, nodes.value, nodes.diagonal
     h = len(out)
     if len(diagonal):
         row = U[i - a, column : column + h]
@@ -333,10 +322,10 @@ def add_product(U: Array, column: int, i: int, a: int, M: Sparse, out: Array) ->
 def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Array, statistics: Array) -> None:
     """pre = U_0 + M (U_1 + M (U_2 + …)); statistics [2, P·h]: means of its columns and Σ_i m_i (pre_i − mean)².
 
-    m_i is the multiplicity of row i. Both come from sums of d = pre − shift and of d²: one pass, which is precise if the
-    shift is close to the mean.
+    m_i is the multiplicity of row i. Both come from sums of d = pre − shift and of d²: one pass, which is precise if
+    the shift is close to the mean.
     """
-    multiplicity, M, h, pre = nodes.multiplicity, nodes.M, layer.hidden, layer.pre
+    multiplicity, h, pre = nodes.multiplicity, layer.hidden, layer.pre
     count = 0.0
     orders = U.shape[2] // h
     statistics[:] = 0
@@ -344,10 +333,10 @@ def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Ar
     for p in range(len(U)):
         for k in range(orders - 2, 0, -1):
             for i in range(a, z):
-                add_product(U[p], (k + 1) * h, i, a, M, U[p, i - a, k * h : k * h + h])
+                add_product(U[p], (k + 1) * h, i, a, nodes, U[p, i - a, k * h : k * h + h])
         if orders > 1:
             for i in range(a, z):
-                add_product(U[p], h, i, a, M, U[p, i - a, :h])
+                add_product(U[p], h, i, a, nodes, U[p, i - a, :h])
     for i in range(a, z):
         row = pre[i]
         for p in range(len(U)):
@@ -369,8 +358,8 @@ def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Ar
 @compiled
 def filter_backward(a: int, z: int, nodes: Nodes, layer: Layer, gradient: Gradient, G: Array) -> None:
     """G_0 = scale · grad − m (constant + slope · (pre − mean)), the gradient of the normalisation; G_k = Mᵀ G_(k−1)."""
-    multiplicity, M, h = nodes.multiplicity, nodes.M, layer.hidden
-    pre, mean, grad, coefficients = layer.pre, layer.norm.mean, gradient.grad, gradient.coefficients
+    multiplicity, h = nodes.multiplicity, layer.hidden
+    pre, mean, grad, coefficients = layer.pre, layer.mean, gradient.grad, gradient.coefficients
     orders = G.shape[2] // h
     for p in range(len(G)):
         left, right = p * h, p * h + h
@@ -392,4 +381,4 @@ def filter_backward(a: int, z: int, nodes: Nodes, layer: Layer, gradient: Gradie
             for i in range(a, z):
                 out = G[p, i - a, order * h : order * h + h]
                 out[:] = 0
-                add_product(G[p], (order - 1) * h, i, a, M, out)
+                add_product(G[p], (order - 1) * h, i, a, nodes, out)

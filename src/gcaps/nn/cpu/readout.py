@@ -1,7 +1,7 @@
 """Mean and covariance of the nodes of each graph (Eq. 7) as one operation on CPU.
 
-The vector is [μ, triu C, log(1 + N)]. Compared with the plain readout, an epoch is 1.2 times as fast on NCI1, 1.3 times on
-DD and 1.5 times on IMDB-BINARY (``python benchmarks/compiled.py``).
+The vector is [μ, triu C, log(1 + N)]. Compared with the plain readout, an epoch is 1.1 to 1.2 times as fast on NCI1 and
+1.3 to 1.5 times on DD and IMDB-BINARY (``python benchmarks/compiled.py``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Options(NamedTuple):
     total: bool
     """Sums instead of means."""
     root: bool
-    count: bool
+    append_count: bool
 
 
 def mean_covariance(
@@ -35,7 +35,7 @@ def mean_covariance(
 ) -> Tensor:
     """[B, D + r(r+1)/2 (+ 1)] vectors of the graphs, from x [n, D] and a projection [r, D].
 
-    Row i stands for multiplicity[i] nodes, or for one.
+    Row i represents multiplicity[i] nodes, or one.
     """
     found: Tensor = _MeanCovariance.apply(x, projection, ptr, options, multiplicity)  # type: ignore[no-untyped-call]
     return found
@@ -49,7 +49,7 @@ class _Given(NamedTuple):
     ptr: Array
     """[B+1] first node of each graph."""
     multiplicity: Array
-    """[n] number of nodes that each row stands for; empty if each row is one node."""
+    """[n] number of nodes that each row represents; empty if each row is one node."""
     x: Array
     """[n, D]"""
     projection: Array
@@ -68,7 +68,7 @@ class _MeanCovariance(torch.autograd.Function):
         x = x.detach().contiguous()
         weight = x.new_empty(0, x.size(1)) if projection is None else projection.detach().contiguous()
         where, D, r = ptr.numpy(), x.size(1), len(weight) or x.size(1)
-        out = x.new_empty(len(where) - 1, D + r * (r + 1) // 2 + options.count)
+        out = x.new_empty(len(where) - 1, D + r * (r + 1) // 2 + options.append_count)
         centred = np.empty((len(x), r), x.numpy().dtype)
         count = x.new_empty(0) if multiplicity is None else multiplicity.to(x.dtype)
         ctx.given = _Given(
@@ -76,7 +76,7 @@ class _MeanCovariance(torch.autograd.Function):
         )
         with one_blas_thread():
             forward(ctx.given, out.numpy())
-        if options.count:
+        if options.append_count:
             nodes = ptr if multiplicity is None else torch.nn.functional.pad(count.double().cumsum(0), (1, 0))[ptr]
             out[:, -1] = nodes.diff().to(x.dtype).log1p_()
         ctx.save_for_backward(x, projection, out)

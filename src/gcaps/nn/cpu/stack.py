@@ -2,9 +2,9 @@
 
 Computes the same as a sequence of :class:`gcaps.nn.GraphCapsuleConv` for the default capsule function and the filters
 that are powers of a matrix. One-hot input is never written out, layers write side by side into one matrix Z, rows may
-stand for several nodes (:mod:`gcaps.batching.merging`), and sums do not depend on the number of threads. Compared with
-the plain layers, an epoch is 2.5 times as fast on IMDB-BINARY, where nodes are merged, 1.2 times on DD and equally fast
-on NCI1 and ENZYMES (``python benchmarks/compiled.py``).
+represent several nodes (:mod:`gcaps.batching.merging`), and sums do not depend on the number of threads. Compared with
+the plain layers, an epoch is 2.2 to 2.5 times as fast on IMDB-BINARY, where nodes are merged, 1.2 to 1.3 times on DD
+and equally fast on NCI1 and ENZYMES (``python benchmarks/compiled.py``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gcaps.batching.batch import Batch
 from gcaps.nn.conv import GraphCapsuleConv
 from gcaps.nn.cpu import layers as kernels
 from gcaps.nn.cpu.blocks import PARTIAL_SUMS, Array, compiled, cut, is_supported, one_blas_thread
-from gcaps.nn.cpu.layers import Gradient, Layer, Nodes, Norm, Output, Sparse
+from gcaps.nn.cpu.layers import Gradient, Layer, Nodes, Output
 from gcaps.nn.distributed import merged_statistics, sum_over_processes
 from gcaps.nn.filters import Filter
 from gcaps.nn.sparse import CSR
@@ -64,7 +64,7 @@ def capsule_stack(convs: Sequence[GraphCapsuleConv], batch: Batch, M: Filter) ->
 
 
 class _Input(NamedTuple):
-    norms: list[nn.BatchNorm1d]
+    norms: Sequence[nn.BatchNorm1d]
     inverse_bounds: list[float]
     M: Filter
     one_hot_index: Array
@@ -77,7 +77,7 @@ class _Input(NamedTuple):
         none, diagonal = np.empty(0, like.dtype), self.M.diagonal
         value = none if matrix.value is None else matrix.value.detach().numpy().astype(like.dtype, copy=False)
         scale = none if diagonal is None else diagonal.detach().numpy().ravel()
-        return Nodes(self.cuts, self.multiplicity, Sparse(matrix.rowptr.numpy(), matrix.col.numpy(), value, scale))
+        return Nodes(self.cuts, self.multiplicity, matrix.rowptr.numpy(), matrix.col.numpy(), value, scale)
 
     def counts(self) -> Array:
         """[C] float64 number of nodes of each block."""
@@ -98,9 +98,7 @@ class _CapsuleStack(torch.autograd.Function):
         nodes = given.nodes(given.M.off, z)
         layers: list[Layer] = []
         with one_blas_thread():
-            for number, (norm, bound, width) in enumerate(
-                zip(given.norms, given.inverse_bounds, widths, strict=True)
-            ):
+            for number, (norm, bound, width) in enumerate(zip(given.norms, given.inverse_bounds, widths, strict=True)):
                 weight, gamma, beta = (p.detach() for p in params[3 * number : 3 * number + 3])
                 flat, first = weight.flatten(2).numpy(), number == 0
                 statistics = np.empty((len(nodes.cuts) - 1, 2, width))
@@ -110,7 +108,10 @@ class _CapsuleStack(torch.autograd.Function):
                     bound,
                     np.empty((len(flat), n, x.shape[1] if first else widths[number - 1]), z.dtype),
                     np.empty((n, width), z.dtype),
-                    Norm(np.empty(width, z.dtype), np.empty(width, z.dtype), gamma.numpy(), beta.numpy()),
+                    np.empty(width, z.dtype),
+                    np.empty(width, z.dtype),
+                    gamma.numpy(),
+                    beta.numpy(),
                     sum(widths[:number]),
                 )
                 shift = _running(norm)[0]
@@ -119,7 +120,7 @@ class _CapsuleStack(torch.autograd.Function):
                     kernels.first_layer(nodes, given.one_hot_index, table, x, layer, shift, statistics)
                 else:
                     kernels.next_layer(nodes, layers[-1], z, layer, shift, statistics)
-                _normalize(norm, statistics, counts, layer.norm)
+                _normalize(norm, statistics, counts, layer)
                 layers.append(layer)
         kernels.last_output(nodes.cuts, layers[-1], z, np.empty((0, 0, 0), z.dtype))
         ctx.given, ctx.layers, ctx.training = given, layers, [norm.training for norm in given.norms]
@@ -141,9 +142,9 @@ class _CapsuleStack(torch.autograd.Function):
             for number in reversed(range(len(layers))):
                 layer: Layer = layers[number]
                 weight, total = params[3 * number], sums.sum(axis=0)
-                grads[3 * number + 1] = torch.from_numpy((total[1] * layer.norm.inverse).astype(dtype))
+                grads[3 * number + 1] = torch.from_numpy((total[1] * layer.inverse).astype(dtype))
                 grads[3 * number + 2] = torch.from_numpy(total[0].astype(dtype))
-                gradient = Gradient(grad, _coefficients(total, count, layer.norm, ctx.training[number]))
+                gradient = Gradient(grad, _coefficients(total, count, layer, ctx.training[number]))
                 if number == 0:
                     shape = (min(blocks, INPUT_PARTIAL_SUMS), len(layer.weight))
                     weight_grad = np.zeros((*shape, *layer.weight.shape[1:]), dtype)
@@ -173,29 +174,29 @@ def _running(norm: nn.BatchNorm1d) -> tuple[Array, Array]:
     return norm.running_mean.numpy(), norm.running_var.numpy()
 
 
-def _normalize(norm: nn.BatchNorm1d, statistics: Array, counts: Array, out: Norm) -> None:
-    """Write out.mean and out.inverse: those of the batch in training, which also updates the running ones."""
+def _normalize(norm: nn.BatchNorm1d, statistics: Array, counts: Array, layer: Layer) -> None:
+    """Write layer.mean and layer.inverse: those of the batch in training, which also updates the running ones."""
     running = _running(norm)
     if not norm.training:
-        out.mean[:], out.inverse[:] = running[0], 1 / np.sqrt(running[1] + norm.eps)
+        layer.mean[:], layer.inverse[:] = running[0], 1 / np.sqrt(running[1] + norm.eps)
         return
     own = np.empty(statistics.shape[1:])
     merge_statistics(counts, statistics, own)
     mean, squares, total = merged_statistics(torch.from_numpy(own), int(counts.sum()))
     whole = torch.stack([mean, squares]).numpy()
-    normalization(whole, total, norm.momentum or 0.0, norm.eps, running, out)
+    normalization(whole, total, norm.momentum or 0.0, norm.eps, running, layer)
     if norm.num_batches_tracked is not None:
         norm.num_batches_tracked.add_(1)
 
 
-def _coefficients(sums: Array, count: int, norm: Norm, training: bool) -> Array:
+def _coefficients(sums: Array, count: int, layer: Layer, training: bool) -> Array:
     """Coefficients of the gradient of a normalisation, from sums over the nodes of this process."""
-    found = np.empty((3, len(norm.gamma)), norm.gamma.dtype)
+    found = np.empty((3, len(layer.gamma)), layer.gamma.dtype)
     if training:
         whole = sum_over_processes(torch.from_numpy(np.append(sums.ravel(), count))).numpy()
-        normalization_gradient(whole[:-1].reshape(sums.shape), float(whole[-1]), norm, found)
+        normalization_gradient(whole[:-1].reshape(sums.shape), float(whole[-1]), layer, found)
     else:  # running statistics do not depend on the batch
-        normalization_gradient(np.zeros_like(sums), 1.0, norm, found)
+        normalization_gradient(np.zeros_like(sums), 1.0, layer, found)
     return found
 
 
@@ -221,22 +222,22 @@ def merge_statistics(counts: Array, statistics: Array, merged: Array) -> None:
 
 @compiled
 def normalization(
-    statistics: Array, count: int, momentum: float, epsilon: float, running: tuple[Array, Array], norm: Norm
+    statistics: Array, count: int, momentum: float, epsilon: float, running: tuple[Array, Array], layer: Layer
 ) -> None:
-    """Write norm.mean and norm.inverse of ``count`` rows, and update the running mean and variance as torch does."""
+    """Write layer.mean and layer.inverse of ``count`` rows, and update the running mean and variance as torch does."""
     mean, squares = statistics[0], statistics[1]
     for j in range(len(mean)):
-        norm.mean[j] = mean[j]
-        norm.inverse[j] = 1 / np.sqrt(squares[j] / count + epsilon)
+        layer.mean[j] = mean[j]
+        layer.inverse[j] = 1 / np.sqrt(squares[j] / count + epsilon)
         running[0][j] += momentum * (mean[j] - running[0][j])
         running[1][j] += momentum * (squares[j] / max(count - 1, 1) - running[1][j])
 
 
 @compiled
-def normalization_gradient(sums: Array, count: float, norm: Norm, coefficients: Array) -> None:
+def normalization_gradient(sums: Array, count: float, layer: Layer, coefficients: Array) -> None:
     """Coefficients [3, w] of :func:`filter_backward`: scale, constant and slope, from sums over all nodes."""
-    for j in range(len(norm.gamma)):
-        scale = norm.gamma[j] * norm.inverse[j]
+    for j in range(len(layer.gamma)):
+        scale = layer.gamma[j] * layer.inverse[j]
         coefficients[0, j] = scale
         coefficients[1, j] = scale * sums[0, j] / count
-        coefficients[2, j] = scale * norm.inverse[j] * norm.inverse[j] * sums[1, j] / count
+        coefficients[2, j] = scale * layer.inverse[j] * layer.inverse[j] * sums[1, j] / count

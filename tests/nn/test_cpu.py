@@ -1,4 +1,4 @@
-"""The compiled way through the network computes what the plain layers compute, forwards and backwards."""
+"""The compiled functions for CPU compute the same outputs and gradients as the plain layers."""
 
 import numpy as np
 import pytest
@@ -11,16 +11,19 @@ from gcaps.features import NodeFeatures
 from gcaps.models import GCAPS
 from gcaps.nn import MeanCovariance
 from gcaps.nn.conv import flatten_capsules
-from gcaps.nn.regularization import Dropout
-from gcaps.nn.filters import batch_filter
 from gcaps.nn.cpu import blocks, readout, stack
 from gcaps.nn.cpu.head import Head
 from gcaps.nn.cpu.stack import can_fuse
-from gcaps.nn.regularization import BatchNorm
+from gcaps.nn.filters import batch_filter
 from gcaps.nn.readout import segment_covariance, segment_mean, signed_root, upper_triangle
+from gcaps.nn.regularization import BatchNorm, Dropout
 from gcaps.testing import hostile_graphs
 
 MIXED = FeatureConfig(features=("labels", "attributes", "degree"))
+
+
+def small(**settings):
+    return Config(**{"hidden": 4, "layers": 2, "rank": 4, "fc": 4, "reduce": "mean", "dropout": 0.5} | settings)
 
 
 def hostile_batch(weighted, features=MIXED, dtype=torch.float64):
@@ -58,7 +61,7 @@ def outcome(network, compute, batch):
 @pytest.mark.parametrize("training", [True, False])
 def test_fused_layers_equal_the_plain_ones(weighted, name, size, degree, bound, training):
     batch = hostile_batch(weighted)
-    config = Config(filter=name, capsule_size=size, degree=degree, bound=bound, hidden=5, layers=3, rank=4, fc=4)
+    config = small(filter=name, capsule_size=size, degree=degree, bound=bound, hidden=5, layers=3)
     networks = []
     for _ in range(2):
         torch.manual_seed(0)
@@ -83,17 +86,17 @@ def test_one_hot_and_dense_input_alone(features):
     networks = []
     for _ in range(2):
         torch.manual_seed(0)
-        networks.append(GCAPS(batch.x.size(1), 2, Config(hidden=4, layers=2, rank=4, fc=4)).double())
+        networks.append(GCAPS(batch.x.size(1), 2, small()).double())
     fused = outcome(networks[0], networks[0].node_capsules, batch)
     plain = outcome(networks[1], lambda b: plain_capsules(networks[1], b), batch)
     for ours, theirs in zip(fused, plain, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-10)
 
 
-def test_what_cannot_be_fused_takes_the_plain_way():
+def test_other_capsules_and_bases_use_the_plain_layers():
     batch = hostile_batch(False)
     for setting in ({"capsule": "central"}, {"filter": "chebyshev"}, {"filter": "cayley"}):
-        network = GCAPS(batch.x.size(1), 2, Config(hidden=4, layers=2, rank=4, fc=4, **setting)).double()
+        network = GCAPS(batch.x.size(1), 2, small(**setting)).double()
         assert not can_fuse(network.convs, batch, batch_filter(network.config.filter, batch))
         assert torch.isfinite(network.node_capsules(batch)).all()
 
@@ -158,14 +161,14 @@ def test_blocks_cover_all_graphs_and_are_of_about_one_size():
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_many_blocks_and_threads_equal_one(small_blocks, threads, shares, monkeypatch):
     """Bit for bit between numbers of threads; to rounding between one block and many, however gradients are summed."""
-    monkeypatch.setattr(stack, "SHARES", shares)
-    monkeypatch.setattr(readout, "SHARES", shares)
+    monkeypatch.setattr(stack, "PARTIAL_SUMS", shares)
+    monkeypatch.setattr(readout, "PARTIAL_SUMS", shares)
     batch = hostile_batch(True)
     assert len(blocks.cut(batch.ptr.numpy())) > 4
 
     def run(count):
         torch.manual_seed(0)
-        network = GCAPS(batch.x.size(1), 2, Config(hidden=5, layers=3, rank=4, fc=4)).double()
+        network = GCAPS(batch.x.size(1), 2, small(hidden=5, layers=3)).double()
         before = torch.get_num_threads()
         torch.set_num_threads(count)
         try:
@@ -212,5 +215,5 @@ def test_fused_head_equals_its_layers_one_after_the_other():
 def test_a_head_refuses_layers_it_does_not_know():
     with pytest.raises(TypeError, match="no Tanh"):
         Head(BatchNorm(3), nn.Tanh())
-    with pytest.raises(TypeError, match="no ReLU behind Linear"):
+    with pytest.raises(TypeError, match="no ReLU after Linear"):
         Head(nn.Linear(3, 3), nn.ReLU())

@@ -1,25 +1,68 @@
-"""Graphs that break careless code, and the same graphs under other node orders."""
+"""Assertions and test graphs for authors of layers, features and models of graphs."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from gcaps.data.arrays import Array, Ints, pointer
 from gcaps.data.assemble import EdgeRows, assemble
 from gcaps.data.graphset import GraphSet
+from gcaps.data.hashing import neighbors_of_set
+
+__all__ = ["assert_batch_equals_singles", "assert_permutation_invariant", "hostile_graphs", "permute_nodes"]
+
+OfGraphs = Callable[[GraphSet], Array]
+"""A function from G graphs to an array [G, …]."""
+
+
+def assert_permutation_invariant(
+    function: OfGraphs, graphs: GraphSet, *, atol: float, rtol: float = 0.0, permutations: int = 2
+) -> float:
+    """Assert that ``function`` gives every graph the same value for any node order; return the largest deviation."""
+    expected = function(graphs)
+    worst = 0.0
+    for seed in range(permutations):
+        moved, _ = permute_nodes(graphs, seed)
+        worst = max(worst, _require_close(function(moved), expected, atol, rtol, "another node order changes"))
+    return worst
+
+
+def assert_batch_equals_singles(function: OfGraphs, graphs: GraphSet, *, atol: float, rtol: float = 0.0) -> float:
+    """Assert that ``function`` gives every graph the same value alone as among others; return the largest deviation."""
+    together = function(graphs)
+    alone = np.concatenate([function(graphs.subset([number])) for number in range(len(graphs))])
+    return _require_close(alone, together, atol, rtol, "being alone changes")
+
+
+def _require_close(found: Array, expected: Array, atol: float, rtol: float, what: str) -> float:
+    if found.shape != expected.shape:
+        raise AssertionError(f"{what} the shape: {found.shape} instead of {expected.shape}")
+    if not np.isfinite(expected).all() or not np.isfinite(found).all():
+        raise AssertionError("not every value is finite")
+    deviation = np.abs(found - expected)
+    excess = (deviation - atol - rtol * np.abs(expected)).reshape(len(expected), -1).max(axis=1, initial=-np.inf)
+    if (excess > 0).any():
+        worst = int(excess.argmax())
+        raise AssertionError(
+            f"{what} {int((excess > 0).sum())} of {len(expected)} graphs, most of all graph {worst}, by "
+            f"{deviation[worst].max():.3g}"
+        )
+    return float(deviation.max(initial=0.0))
 
 
 def hostile_graphs(count: int = 64, seed: int = 0, *, weighted: bool = False, largest: int = 24) -> GraphSet:
-    """``count`` graphs with two classes, node labels and attributes, in turn of these kinds.
+    """Generate graphs that break careless code, with two classes, node labels and attributes.
 
-    One node; nodes without edges; a path; a clique; a star around a huge hub; two components; a sparse random graph
-    with isolated nodes; a random graph whose edges come twice, in one direction only and with self-loops.
+    In turn: one node; nodes without edges; a path; a clique; a star around a large hub; two components; a sparse random
+    graph with isolated nodes; a random graph whose edges are repeated, in one direction only and with self-loops.
 
     Args:
-        count: how many.
-        seed: decides everything.
-        weighted: positive weights over six orders of magnitude.
-        largest: nodes of the largest graph; the star has four times as many.
+        count: number of graphs.
+        seed: of the random numbers.
+        weighted: positive edge weights over six orders of magnitude.
+        largest: nodes of the largest graph; stars have four times as many.
     """
     rng = np.random.default_rng(seed)
     sizes, sources, targets = [], [], []
@@ -73,23 +116,22 @@ def _hostile(kind: int, rng: np.random.Generator, largest: int) -> tuple[int, In
 
 
 def permute_nodes(graphs: GraphSet, seed: int = 0) -> tuple[GraphSet, Ints]:
-    """The same graphs with the nodes of each in random order, and ``order``: new node v was ``order[v]``."""
+    """Return the graphs with the nodes of each in random order, and ``order``: node v was node ``order[v]``."""
     rng = np.random.default_rng(seed)
     graph_of = np.repeat(np.arange(len(graphs)), graphs.sizes)
     order = np.lexsort([rng.random(graphs.num_nodes), graph_of])
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    first = np.repeat(graphs.ptr[:-1], graphs.arc_counts)
     source = np.repeat(np.arange(graphs.num_nodes), graphs.degrees)
 
     def reordered(array: Array | None) -> Array | None:
         return None if array is None else array[order]
 
-    rows = EdgeRows(rank[source], rank[graphs.col + first], graphs.edge_labels, graphs.edge_attr, graphs.edge_weight)
+    ends = rank[source], rank[neighbors_of_set(graphs)]
     moved = assemble(
         graphs.name,
         graphs.ptr,
-        rows,
+        EdgeRows(*ends, graphs.edge_labels, graphs.edge_attr, graphs.edge_weight),
         y=graphs.y,
         node_labels=reordered(graphs.node_labels),
         x=reordered(graphs.x),

@@ -15,7 +15,7 @@ def test_dropout_keeps_the_mean_and_drops_the_share(p):
     torch.testing.assert_close(kept, torch.full_like(kept, 1 / (1 - p)), rtol=1e-4, atol=0)
 
 
-def test_evaluation_leaves_everything_as_it_is():
+def test_evaluation_returns_the_input():
     x = torch.randn(5, 7)
     assert torch.equal(Dropout(0.5).eval()(x), x)
 
