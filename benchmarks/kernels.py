@@ -269,9 +269,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", help="sets (default: MUTAG and NCI1; for table the paper's eleven)")
     parser.add_argument("--kernels", nargs="*", help="kernels, as the tables name them (default: all)")
     parser.add_argument("--to", type=Path, default=Path("kernel-times.json"), help="file of the table's measurements")
-    parser.add_argument(
-        "--recorded", action="store_true", help="table: run nothing, show the measurements of the file"
-    )
+    parser.add_argument("--recorded", action="store_true", help="table: run nothing, show the measurements of the file")
     parser.add_argument("--markdown", action="store_true", help="print tables as Markdown")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()

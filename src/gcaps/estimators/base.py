@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -26,6 +26,21 @@ from gcaps.training import Curves, Epoch, training_bar
 
 State = tuple[dict[str, Array], dict[str, Any]]
 """Arrays and JSON values of a fitted estimator."""
+
+
+class FitOptions(TypedDict, total=False):
+    """Options of :meth:`GraphClassifier.fit_prepared`."""
+
+    sample_weight: Floats | None
+    """[G] weights of all graphs of the set."""
+    validation: Ints | None
+    """Those of the training graphs that pick the epoch, where one is picked."""
+    watch: Ints | None
+    """Graphs whose accuracy is recorded after each epoch, in ``curves_.watched`` and nowhere else."""
+    on_epoch: Callable[[Epoch], None] | None
+    """Called after each epoch."""
+    checkpoint: Path | None
+    """Folder from which an interrupted training is resumed."""
 
 
 class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -94,27 +109,13 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Compute what the folds of a prepared set share; does nothing unless ``shares_folds``."""
 
     @abstractmethod
-    def fit_prepared(
-        self,
-        prepared: PreparedSet,
-        train: Ints,
-        *,
-        sample_weight: Floats | None = None,
-        validation: Ints | None = None,
-        watch: Ints | None = None,
-        on_epoch: Callable[[Epoch], None] | None = None,
-        checkpoint: Path | None = None,
-    ) -> Self:
+    def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit on some graphs of a prepared set; nothing of its other graphs reaches the fit.
 
         Args:
             prepared: a set with what is computed once for all of its folds.
             train: positions of the training graphs.
-            sample_weight: [G] weights of all graphs of the set.
-            validation: those of ``train`` that pick the epoch, where one is picked.
-            watch: graphs whose accuracy is recorded after each epoch, in ``curves_.watched`` and nowhere else.
-            on_epoch: called after each epoch.
-            checkpoint: folder from which an interrupted training is resumed.
+            options: see :class:`FitOptions`; a method without epochs ignores those about epochs.
         """
 
     def predict_proba_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 
 from gcaps.batching import BatchSource
 from gcaps.config import CapsuleName, DeviceName, FeatureName, FilterName, RandomCapsuleConfig, Section
-from gcaps.data.arrays import Array, Floats, Ints
+from gcaps.data.arrays import Array, Ints
 from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
 from gcaps.estimators.auto import resolve
+from gcaps.estimators.base import FitOptions
 from gcaps.estimators.network import NetworkClassifier, load_weights
 from gcaps.features import NodeFeatures
 from gcaps.models.random_capsules import RandomCapsuleSVM
@@ -170,19 +169,9 @@ class RandomCapsuleSVC(NetworkClassifier):
     ) -> None:
         self._store(locals())
 
-    def fit_prepared(
-        self,
-        prepared: PreparedSet,
-        train: Ints,
-        *,
-        sample_weight: Floats | None = None,
-        validation: Ints | None = None,
-        watch: Ints | None = None,
-        on_epoch: Callable[[Epoch], None] | None = None,
-        checkpoint: Path | None = None,
-    ) -> Self:
+    def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit on some graphs of a prepared set; there are no epochs to watch or to pick."""
-        if sample_weight is not None:
+        if options.get("sample_weight") is not None:
             raise ConfigError("capsule-svm takes no sample_weight")
         given = self.config
         assert isinstance(given, RandomCapsuleConfig)
@@ -197,7 +186,7 @@ class RandomCapsuleSVC(NetworkClassifier):
             network = fit_random_capsule_svm(config, source, np.asarray(train, np.int64), len(classes), seed)
         self.fitted_ = FittedNetwork(config, features, network, seed)
         self._describe(config)
-        if on_epoch is not None:
+        if (on_epoch := options.get("on_epoch")) is not None:
             on_epoch(Epoch(1, 0.0, network.shape_args["inner"], len(train) / (time.perf_counter() - began)))
         return self
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 from sklearn.base import clone
@@ -15,9 +14,8 @@ from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
 from gcaps.estimators.auto import resolve
-from gcaps.estimators.base import GraphClassifier, State
+from gcaps.estimators.base import FitOptions, GraphClassifier, State
 from gcaps.estimators.registry import make_estimator
-from gcaps.training import Epoch
 
 
 class GraphEnsemble(GraphClassifier):
@@ -60,17 +58,7 @@ class GraphEnsemble(GraphClassifier):
         for m in given:
             (make_estimator(m) if isinstance(m, str) else m).prepare(prepared)
 
-    def fit_prepared(
-        self,
-        prepared: PreparedSet,
-        train: Ints,
-        *,
-        sample_weight: Floats | None = None,
-        validation: Ints | None = None,
-        watch: Ints | None = None,
-        on_epoch: Callable[[Epoch], None] | None = None,
-        checkpoint: Path | None = None,
-    ) -> Self:
+    def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit every member on some graphs of a prepared set."""
         config, self.resolution_ = resolve(self.config, prepared.graphs, train)
         given: Sequence[str | GraphClassifier] = config.methods if self.methods == "auto" else self.methods
@@ -78,9 +66,10 @@ class GraphEnsemble(GraphClassifier):
             raise ConfigError("an ensemble needs at least one method")
         self._start(prepared, train)
         self.resolved_ = config.to_dict()
+        shared: FitOptions = {**options, "watch": None, "checkpoint": None}  # the mean has no curves of its own
         self.estimators_ = [
             (make_estimator(m, random_state=self._seed()) if isinstance(m, str) else clone(m)).fit_prepared(
-                prepared, train, sample_weight=sample_weight, validation=validation, on_epoch=on_epoch
+                prepared, train, **shared
             )
             for m in given
         ]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 from sklearn.base import TransformerMixin
@@ -17,7 +15,7 @@ from gcaps.data.arrays import Array, Floats, Ints, pointer
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
-from gcaps.estimators.base import GraphClassifier, State
+from gcaps.estimators.base import FitOptions, GraphClassifier, State
 from gcaps.features import GraphFGSD
 from gcaps.training import Epoch
 
@@ -47,17 +45,7 @@ class FGSDForestClassifier(TransformerMixin, GraphClassifier):  # type: ignore[m
     ) -> None:
         self._store(locals())
 
-    def fit_prepared(
-        self,
-        prepared: PreparedSet,
-        train: Ints,
-        *,
-        sample_weight: Floats | None = None,
-        validation: Ints | None = None,
-        watch: Ints | None = None,
-        on_epoch: Callable[[Epoch], None] | None = None,
-        checkpoint: Path | None = None,
-    ) -> Self:
+    def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit bins and trees on some graphs of a prepared set; there is nothing to choose."""
         began = time.perf_counter()
         config = self.config
@@ -67,9 +55,10 @@ class FGSDForestClassifier(TransformerMixin, GraphClassifier):  # type: ignore[m
         self.fgsd_ = GraphFGSD(config.bins, spacing=config.spacing)
         x = self.fgsd_.fit(prepared, indices=train).transform(prepared)[train]
         forest = RandomForestClassifier(config.n_estimators, random_state=self._seed())
-        forest.fit(x, codes[train], sample_weight=None if sample_weight is None else sample_weight[train])
+        weight = options.get("sample_weight")
+        forest.fit(x, codes[train], sample_weight=None if weight is None else weight[train])
         self.trees_ = Trees.of(forest)
-        if on_epoch is not None:
+        if (on_epoch := options.get("on_epoch")) is not None:
             on_epoch(Epoch(1, 0.0, 1.0, len(train) / (time.perf_counter() - began)))
         return self
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 from sklearn.base import clone
@@ -18,7 +17,7 @@ from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
-from gcaps.estimators.base import GraphClassifier, State
+from gcaps.estimators.base import FitOptions, GraphClassifier, State
 from gcaps.kernels.base import GraphKernel
 from gcaps.kernels.svm import SVM, choose, class_scores, fit_svm, inner_splits
 from gcaps.training import Epoch
@@ -57,26 +56,16 @@ class KernelClassifier(GraphClassifier):
         """Compute the Gram matrices of the kernels that need no fit."""
         prepared.get(self._key(self.kernels()), lambda: self.grams(prepared.graphs))
 
-    def fit_prepared(
-        self,
-        prepared: PreparedSet,
-        train: Ints,
-        *,
-        sample_weight: Floats | None = None,
-        validation: Ints | None = None,
-        watch: Ints | None = None,
-        on_epoch: Callable[[Epoch], None] | None = None,
-        checkpoint: Path | None = None,
-    ) -> Self:
+    def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit on some graphs of a prepared set; ``validation`` graphs choose kernel and C where they are given."""
-        if sample_weight is not None:
+        if options.get("sample_weight") is not None:
             raise ConfigError(f"{self.method or type(self).__name__} takes no sample_weight")
         began = time.perf_counter()
         kernels, penalties, folds = self.kernels(), *self._checked()
         _, codes = self._start(prepared, train)
         self.resolved_, self.resolution_ = self._settings(), []
         y = codes[train]
-        if validation is None:
+        if (validation := options.get("validation")) is None:
             splits = inner_splits(y, folds, self._seed())
         else:
             held = np.isin(train, validation)
@@ -104,7 +93,7 @@ class KernelClassifier(GraphClassifier):
             "C": choice.C,
             "inner": choice.accuracy,
         }
-        if on_epoch is not None:
+        if (on_epoch := options.get("on_epoch")) is not None:
             speed = len(prepared.graphs) / (time.perf_counter() - began)
             on_epoch(Epoch(1, 1 - choice.accuracy, choice.accuracy, speed))
         return self

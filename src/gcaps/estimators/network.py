@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import torch
@@ -17,12 +15,12 @@ from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.estimators.auto import resolve, usable_device
-from gcaps.estimators.base import GraphClassifier, State
+from gcaps.estimators.base import FitOptions, GraphClassifier, State
 from gcaps.features import NodeFeatures
 from gcaps.models.ensemble import Ensemble
 from gcaps.models.random_capsules import RandomCapsuleSVM
 from gcaps.models.registry import random_capsules, restore_network
-from gcaps.training import Epoch, FittedNetwork, TrainingData, fit_network
+from gcaps.training import FittedNetwork, TrainingData, fit_network
 from gcaps.training.random_capsules import svm_beside
 
 
@@ -35,27 +33,24 @@ class NetworkClassifier(TransformerMixin, GraphClassifier):  # type: ignore[misc
 
     fitted_: FittedNetwork
 
-    def fit_prepared(
-        self,
-        prepared: PreparedSet,
-        train: Ints,
-        *,
-        sample_weight: Floats | None = None,
-        validation: Ints | None = None,
-        watch: Ints | None = None,
-        on_epoch: Callable[[Epoch], None] | None = None,
-        checkpoint: Path | None = None,
-    ) -> Self:
+    def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Train on some graphs of a prepared set; see :meth:`GraphClassifier.fit_prepared`."""
         given = self.config
         assert isinstance(given, TrainingConfig)
         classes, codes = self._start(prepared, train)
         config, self.resolution_ = resolve(given, prepared.graphs, train)
-        data = TrainingData(prepared, np.asarray(train, np.int64), codes, len(classes), _scaled(sample_weight, train))
+        weight = _scaled(options.get("sample_weight"), train)
+        data = TrainingData(prepared, np.asarray(train, np.int64), codes, len(classes), weight)
         assert config.epochs != "auto"
-        with self._progress(prepared.graphs.name, config.epochs, on_epoch) as report:
+        with self._progress(prepared.graphs.name, config.epochs, options.get("on_epoch")) as report:
             self.fitted_, self.curves_, self.epoch_ = fit_network(
-                data, config, self._seed(), validation=validation, watch=watch, on_epoch=report, checkpoint=checkpoint
+                data,
+                config,
+                self._seed(),
+                validation=options.get("validation"),
+                watch=options.get("watch"),
+                on_epoch=report,
+                checkpoint=options.get("checkpoint"),
             )
         self._describe(config)
         return self
