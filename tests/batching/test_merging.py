@@ -105,7 +105,9 @@ def test_nothing_is_merged_where_it_does_not_pay_or_edges_have_weights():
 @pytest.mark.parametrize("training", [True, False])
 def test_rows_give_what_nodes_give(name, settings, dropped, training):
     graphs = symmetric_graphs()
-    config = Config(filter=name, hidden=5, layers=3, fc=6, dropout=dropped, **({"rank": 4, "reduce": "mean"} | settings))
+    config = Config(
+        filter=name, hidden=5, layers=3, fc=6, dropout=dropped, **({"rank": 4, "reduce": "mean"} | settings)
+    )
     assert network_class(config).merges(config)
     outcomes = []
     for source in sources(graphs):
