@@ -36,6 +36,8 @@ FOLDERS = (
     *("estimators", "evaluation", "report", "theory", "cli"),
 )
 """Folders of the package in the order in which data flow."""
+MAIN = ("load", "GraphSet", "evaluate", "compare", "load_model", "GraphCapsuleConv", "MeanCovariance")
+"""Names that come first on their page, before the estimators."""
 
 
 def on_files(files: Any, config: Any) -> Any:
@@ -49,13 +51,20 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Replace ``<!-- tree -->`` by the files of the package, each with the first sentence of its docstring."""
-    return markdown.replace("<!-- tree -->", tree()) if "<!-- tree -->" in markdown else markdown
+    """Insert the files of the package for ``<!-- tree -->``; keep numbers and names of data sets in tables together."""
+    if "<!-- tree -->" in markdown:
+        markdown = markdown.replace("<!-- tree -->", tree())
+    return re.sub(r"^\|.*$", lambda match: _unbroken(match[0]), markdown, flags=re.MULTILINE)
+
+
+def _unbroken(row: str) -> str:
+    row = re.sub(r"(?<=[\d–]) ([±/]) (?=[\d–])", "\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", row)
+    return re.sub(r"\| ((?:IMDB|REDDIT)-[A-Z0-9-]+) (?=\|)", r'| <span class="unbroken">\1</span> ', row)
 
 
 def tree() -> str:
     """Return a table of the folders and modules of ``src/gcaps``."""
-    lines = ["| | |", "|---|---|"]
+    lines = ["| file | content |", "|---|---|"]
     for name in sorted((file.relative_to(PACKAGE) for file in PACKAGE.rglob("*.py")), key=_order):
         if str(name) in ("__init__.py", "__main__.py"):
             continue
@@ -82,19 +91,37 @@ def _summary(file: Path) -> str:
 def module_page(module: str) -> str:
     """Return a page with the docstring of a module and the documentation of its public names."""
     found = importlib.import_module(module)
-    names = [name for name in found.__all__ if not name.startswith("__")]
-    names = [name for name in names if not inspect.ismodule(getattr(found, name))]
+    names = [name for name in found.__all__ if not name.startswith("__") and not inspect.ismodule(getattr(found, name))]
     options = "{members: false, show_root_heading: false, show_root_toc_entry: false}"
-    about = f"# {module}\n\n::: {module}\n    options: {options}\n\n"
-    return about + "".join(f"::: {module}.{name}\n\n" for name in sorted(names, key=_classes_first(found)))
+    page = f"# {module}\n\n::: {module}\n    options: {options}\n"
+    for name in sorted(names, key=lambda name: _prominence(found, name)):
+        page += f"\n::: {module}.{name}\n{_options(getattr(found, name), name)}"
+    return page
 
 
-def _classes_first(module: Any) -> Any:
-    def key(name: str) -> tuple[int, str]:
-        value = getattr(module, name)
-        return (0 if inspect.isclass(value) else 1 if callable(value) else 2), name.lower()
+def _prominence(module: Any, name: str) -> tuple[Any, ...]:
+    """Sort key: the main names of a module, other classes, functions, constants."""
+    from gcaps.estimators.registry import METHODS
 
-    return key
+    main = [*MAIN, *(method.estimator for method in METHODS.values()), "KernelSVC"]
+    value = getattr(module, name)
+    kind = 0 if inspect.isclass(value) else 1 if callable(value) else 2
+    return (-1, main.index(name), name) if name in main else (kind, 0, name.lower())
+
+
+def _options(value: Any, name: str) -> str:
+    """Options of mkdocstrings for an estimator: what users call, without what the engine calls on every estimator."""
+    from gcaps.estimators.base import GraphClassifier
+
+    if not (inspect.isclass(value) and issubclass(value, GraphClassifier)) or value is GraphClassifier:
+        return ""
+    if name == "GraphCapsuleClassifier":
+        shown = "[fit, predict, predict_proba, transform, score, save]"
+        return f"    options: {{inherited_members: {shown}, members: {shown}}}\n"
+    internal = [*vars(GraphClassifier), "members", "kernels", "grams"]
+    own = [member for member in vars(value) if not member.startswith("_") and member not in internal]
+    members = [member for member in own if callable(getattr(value, member, None))]
+    return f"    options: {{members: [{', '.join(members)}]}}\n" if members else "    options: {members: false}\n"
 
 
 def settings_page() -> str:
@@ -204,7 +231,7 @@ def _default(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return f"`{str(value).lower()}`"
     if isinstance(value, tuple | list | dict):
-        return f"`{', '.join(map(str, value))}`" if value else "empty"
+        return ", ".join(f"`{entry}`" for entry in value) or "empty"
     return f"`{value:g}`" if isinstance(value, int | float) else f"`{value}`" if value else "empty"
 
 

@@ -104,7 +104,7 @@ def accuracy() -> str:
         numbers = [ours["plain"], ours["untrained"], f"**{ours['default']}**", ours["own"]]
         peeking = accuracy_of(found["default"], "gin")
         rows.append([name, reported(name, "GCAPS-CNN"), *numbers, peeking, percent(best_known(name)), spent])
-    return markdown([*head, "best known", "minutes, `capsule-svm` / default / tuned"], rows)
+    return markdown([*head, "best known", "minutes"], rows)
 
 
 def accuracy_in_short() -> str:

@@ -121,3 +121,14 @@ def test_the_tree_names_every_module(hooks):
     for file in (ROOT / "src" / "gcaps").rglob("*.py"):
         if not file.name.startswith("__"):
             assert re.search(rf"^\| (&emsp;)*{re.escape(file.name)} \| \S", tree, re.MULTILINE), file
+
+
+def test_the_architecture_names_functions_that_exist():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    found = re.findall(r"`([a-z_]+(?:/[a-z_]+)+)\.([A-Za-z_]+)", text)
+    assert len(found) > 15
+    for module, attribute in found:
+        if attribute not in ("py", "toml"):
+            assert hasattr(importlib.import_module(f"gcaps.{module.replace('/', '.')}"), attribute), (
+                f"{module}.{attribute}"
+            )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,9 +132,17 @@ def about(graphs: GraphSet) -> dict[str, Any]:
     }
 
 
+@cache
 def versions() -> dict[str, str]:
-    """Versions of gcaps, Python and the packages that numbers depend on."""
-    return {"gcaps": __version__, "python": platform.python_version()} | {p: version(p) for p in VERSIONED}
+    """Versions of gcaps, Python and the packages that numbers depend on, and the processor they were computed on."""
+    found = {"gcaps": __version__, "python": platform.python_version()} | {p: version(p) for p in VERSIONED}
+    return found | {"processor": _processor()}
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    names = re.findall(r"^model name\s*: *(.+)$", info.read_text() if info.exists() else "", re.MULTILINE)
+    return str(names[0]) if names else platform.processor() or platform.machine()
 
 
 def now() -> str:

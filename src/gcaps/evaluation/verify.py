@@ -17,7 +17,7 @@ from gcaps.evaluation.comparison import Comparison
 from gcaps.evaluation.outcome import Outcome
 from gcaps.evaluation.plan import FILE, Plan, PlannedData
 from gcaps.evaluation.record import SCORE_UNIT, is_record
-from gcaps.evaluation.result import FoldResult
+from gcaps.evaluation.result import FoldResult, versions
 from gcaps.evaluation.worker import Worker
 
 TOLERANCE = 1e-4 + SCORE_UNIT / 2
@@ -105,13 +105,15 @@ def _verdict(plan: Plan, planned: PlannedData, graphs: GraphSet, recorded: Outco
         again = worker.run(fold, recorded.fold)
     if again.config != recorded.config:
         return Verdict(name, "different", "another configuration was chosen")
-    return _compared(name, recorded.result, again.result)
+    here = versions()
+    changed = [f"{name} {value}" for name, value in recorded.versions.items() if here.get(name) != value]
+    return _compared(name, recorded.result, again.result, changed)
 
 
-def _compared(name: str, recorded: FoldResult, again: FoldResult) -> Verdict:
+def _compared(name: str, recorded: FoldResult, again: FoldResult, changed: list[str]) -> Verdict:
     before, after = np.array(recorded.predictions), np.array(again.predictions)
     wrong, gap = int((before != after).sum()), float(np.abs(np.subtract(recorded.scores, again.scores)).max())
     detail = f"fold {recorded.fold}: {wrong} of {len(before)} predictions differ, scores by up to {gap:.2g}"
     if wrong or gap > TOLERANCE:
-        return Verdict(name, "different", detail)
+        return Verdict(name, "different", detail + (f"; recorded with {', '.join(changed)}" if changed else ""))
     return Verdict(name, "same", f"fold {recorded.fold}: {len(before)} predictions")
