@@ -105,7 +105,9 @@ def test_nothing_is_merged_where_it_does_not_pay_or_edges_have_weights():
 @pytest.mark.parametrize("training", [True, False])
 def test_rows_give_what_nodes_give(name, settings, dropped, training):
     graphs = symmetric_graphs()
-    config = Config(filter=name, hidden=5, layers=3, fc=6, dropout=dropped, **({"rank": 4} | settings))
+    config = Config(
+        filter=name, hidden=5, layers=3, fc=6, dropout=dropped, **({"rank": 4, "reduce": "mean"} | settings)
+    )
     assert network_class(config).merges(config)
     outcomes = []
     for source in sources(graphs):
@@ -124,9 +126,9 @@ def test_rows_give_what_nodes_give(name, settings, dropped, training):
 
 def test_layers_that_do_not_count_rows_refuse_them():
     graphs = symmetric_graphs()
-    config = Config(capsule="routing", hidden=5, layers=1)
+    config = Config(capsule="routing", hidden=5, layers=1, reduce="mean", dropout=0.5)
     assert not network_class(config).merges(config)
     source = sources(graphs)[1]
     network = GCAPS(source.num_features, 2, config).double()
-    with pytest.raises(ValueError, match="leave merge off"):
+    with pytest.raises(ValueError, match="merge=False"):
         network(source.take(np.arange(len(graphs))))

@@ -154,7 +154,8 @@ class _Run:
         if not isinstance(self.config, Config) or not self.config.with_svm:
             return None
         data = self.data
-        return fit_random_capsule_svm(svm_beside(self.config), source, data.indices, data.num_classes, self.seed)
+        svm = fit_random_capsule_svm(svm_beside(self.config), source, data.indices, data.num_classes, self.seed)
+        return svm.to(self.config.device)
 
     def _identity(self, validation: Array | None) -> dict[str, Any]:
         """Return everything that this training is a function of."""
