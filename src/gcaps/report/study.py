@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gcaps.estimators.registry import METHODS
 from gcaps.evaluation.comparison import Comparison
 from gcaps.evaluation.outcome import Cell, Outcome
 from gcaps.evaluation.plan import Plan, PlannedData
@@ -45,24 +46,12 @@ FAMILIES = {
 }
 """Title, color and marker of each family of methods."""
 
+_PUBLISHED_AS = {"deepsets": "structure-blind-baseline"}
+"""Methods that published tables call differently."""
+
 _KNOWN = {
-    "gcaps": MethodName("GCAPS-CNN", "graph capsules", "ours", ("GCAPS-CNN",)),
-    "capsule-svm": MethodName("Capsule SVM", "SVM on random capsules", "ours"),
-    "ensemble": MethodName("Ensemble", "several methods averaged", "ours"),
-    "dcnn": MethodName("DCNN", "diffusion network", "network", ("DCNN",)),
-    "pscn": MethodName("PSCN", "receptive fields", "network", ("PSCN",)),
-    "ecc": MethodName("ECC", "edge-conditioned filters", "network", ("ECC",)),
-    "dgcnn": MethodName("DGCNN", "sort pooling", "network", ("DGCNN",)),
-    "gin": MethodName("GIN", "isomorphism network", "network", ("GIN",)),
-    "deepsets": MethodName("DeepSets", "nodes without edges", "baseline", ("structure-blind-baseline",)),
-    "rw": MethodName("RW", "random walks", "kernel", ("RW",)),
-    "sp": MethodName("SP", "shortest paths", "kernel", ("SP",)),
-    "gk": MethodName("GK", "graphlets", "kernel", ("GK",)),
-    "wl": MethodName("WL", "Weisfeiler–Lehman", "kernel", ("WL",)),
-    "wloa": MethodName("WL-OA", "WL optimal assignment", "kernel"),
-    "dgk": MethodName("DGK", "deep graph kernel", "kernel", ("DGK",)),
-    "mlg": MethodName("MLG", "multiscale Laplacian", "kernel", ("MLG",)),
-    "fgsd": MethodName("FGSD", "distances and a forest", "features"),
+    name: MethodName(method.title, method.about, method.family, (_PUBLISHED_AS.get(name, method.title),))
+    for name, method in METHODS.items()
 }
 
 
