@@ -33,8 +33,17 @@ def test_nothing_is_lost(trial, signs, tmp_path):
 
 def start(*arguments):
     return subprocess.Popen(
-        [sys.executable, "-m", *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", *map(str, arguments)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=accept_interrupts,
     )
+
+
+def accept_interrupts():
+    """A shell starts background jobs with interrupts ignored, and their children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def endless(folder, *options):
