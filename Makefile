@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: $(VENV)/.demo  ## Compare GCAPS-CNN with three others on MUTAG, honestly, with a report (about 3 minutes)
+demo: $(VENV)/.demo  ## Compare GCAPS-CNN with three others on MUTAG, honestly, with a report (about 2 minutes)
 	$(BIN)/gcaps demo
 
 test: $(VENV)/.dev  ## Run all tests but the slow ones

@@ -15,7 +15,7 @@ from gcaps.errors import GcapsError
 from gcaps.version import __version__
 
 VERBS = {
-    "demo": "the three-minute tour: train and honestly evaluate GCAPS-CNN on 188 real molecules",
+    "demo": "a two-minute tour: compare methods on 188 real molecules, train and use the best",
     "data": "data sets: list, get, check, convert",
     "train": "train any method on all graphs of a data set and save it",
     "predict": "classes and probabilities for graphs, as CSV",

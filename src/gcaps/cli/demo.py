@@ -1,4 +1,4 @@
-"""``gcaps demo``: the three-minute tour on a real data set."""
+"""``gcaps demo``: a two-minute tour on a real data set."""
 
 from __future__ import annotations
 
