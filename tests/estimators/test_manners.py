@@ -2,6 +2,7 @@
 
 import inspect
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,11 +12,14 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import gcaps
+import gcaps.estimators.kernel_svm as kernel_svm
 from gcaps.config import CONFIGS
+from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError, DataError
 from gcaps.estimators import METHODS, KernelSVC, make_estimator
 from gcaps.estimators.registry import estimator_class
-from gcaps.kernels import ShortestPath, WeisfeilerLehman
+from gcaps.kernels import ShortestPath, WeisfeilerLehman, WLOptimalAssignment
+from gcaps.kernels.svm import Choice
 from gcaps.testing import hostile_graphs
 
 NETWORK = {"epochs": 2, "hidden": 4}
@@ -176,6 +180,17 @@ def test_any_kernels_can_be_chosen_from_saved_and_loaded(graphs, words, tmp_path
     np.testing.assert_array_equal(gcaps.load_model(tmp_path / "m").predict_proba(graphs), model.predict_proba(graphs))
     with pytest.raises(ConfigError, match="positive penalties"):
         KernelSVC(WeisfeilerLehman(1), C=()).fit(graphs, words)
+
+
+@pytest.mark.parametrize("chosen", [0, 1])
+def test_kernels_of_the_same_parameters_are_told_apart(chosen, graphs, words, monkeypatch):
+    """A prepared set has a Gram matrix for each kernel; the chosen one's must be used."""
+    monkeypatch.setattr(kernel_svm, "choose", lambda grams, *_: Choice(chosen, 1.0, len([*grams]) / 2))
+    prepared = PreparedSet(replace(graphs, y=words))
+    model = KernelSVC([WeisfeilerLehman(1), WLOptimalAssignment(1)]).fit_prepared(prepared, np.arange(40))
+    assert type(model.kernel_) is (WeisfeilerLehman, WLOptimalAssignment)[chosen]
+    found = model.predict_proba_prepared(prepared, np.arange(40, 48))
+    np.testing.assert_allclose(found, model.predict_proba(graphs[40:]), atol=1e-9)
 
 
 @pytest.mark.parametrize("method", METHODS)

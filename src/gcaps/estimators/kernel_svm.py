@@ -54,7 +54,12 @@ class KernelClassifier(GraphClassifier):
 
     def prepare(self, prepared: PreparedSet) -> None:
         """Compute the Gram matrices of the kernels that need no fit."""
-        prepared.get(self._key(self.kernels()), lambda: self.grams(prepared.graphs))
+        self._whole_grams(prepared, self.kernels())
+
+    def _whole_grams(self, prepared: PreparedSet, kernels: Sequence[GraphKernel]) -> list[Floats | None]:
+        """Return :meth:`grams` of a prepared set, computed once."""
+        key = ("grams", *(repr((type(k).__name__, sorted(k.get_params().items()))) for k in kernels))
+        return prepared.get(key, lambda: self.grams(prepared.graphs))
 
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit on some graphs of a prepared set; ``validation`` graphs choose kernel and C where they are given."""
@@ -70,7 +75,7 @@ class KernelClassifier(GraphClassifier):
         else:
             held = np.isin(train, validation)
             splits = [(np.flatnonzero(~held), np.flatnonzero(held))]
-        whole = prepared.get(self._key(kernels), lambda: self.grams(prepared.graphs))
+        whole = self._whole_grams(prepared, kernels)
 
         def training_gram(k: int) -> Floats:
             gram = whole[k]
@@ -81,9 +86,9 @@ class KernelClassifier(GraphClassifier):
 
         choice = choose((training_gram(k) for k in range(len(kernels))), y, penalties, splits)
         svm = fit_svm(training_gram(choice.kernel), y, choice.C)
-        support = np.flatnonzero(np.abs(svm.coefficients).max(axis=0, initial=0.0) > 0)
+        support = svm.support
         self.svm_, self._support_ = svm.restrict(support), np.asarray(train)[support]
-        self.kernel_ = kernels[choice.kernel]
+        self.kernel_, self._choice_ = kernels[choice.kernel], choice.kernel
         self._graphs_: GraphSet | None = prepared.graphs  # the kernel is fitted when it is first needed
         if whole[choice.kernel] is None:
             self.kernel_, self._graphs_ = self.kernel_.restrict(support), None
@@ -100,10 +105,7 @@ class KernelClassifier(GraphClassifier):
 
     def predict_proba_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
         """Return class probabilities [n, C]; the Gram matrix of the prepared set is used where there is one."""
-        kernels = self.kernels()
-        whole = prepared.get(self._key(kernels), lambda: self.grams(prepared.graphs))
-        chosen = next(k for k, kernel in enumerate(kernels) if kernel.get_params() == self.kernel_.get_params())
-        gram = whole[chosen]
+        gram = self._whole_grams(prepared, self.kernels())[self._choice_]
         if gram is None:
             return self._predict_proba(prepared.graphs.subset(indices))
         return class_scores(self.svm_, gram[np.ix_(indices, self._support_)], len(self.classes_))
@@ -135,9 +137,6 @@ class KernelClassifier(GraphClassifier):
 
     def _settings(self) -> dict[str, Any]:
         return self.config.to_dict()
-
-    def _key(self, kernels: Sequence[GraphKernel]) -> tuple[Any, ...]:
-        return ("grams", *(repr((type(k).__name__, sorted(k.get_params().items()))) for k in kernels))
 
     @property
     def describes(self) -> str:

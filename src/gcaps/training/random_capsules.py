@@ -61,7 +61,7 @@ def fit_random_capsule_svm(
     gamma = gammas[choice.kernel]
     K = np.exp(-gamma * distances)
     svm = fit_svm(K, y, choice.C)
-    support = np.flatnonzero(np.abs(svm.coefficients).max(axis=0, initial=0.0) > 0)
+    support = svm.support
     fitted = RandomCapsuleSVM(
         capsules,
         num_classes,
