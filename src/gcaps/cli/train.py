@@ -39,11 +39,9 @@ def run(
 
     Example: [cyan]torchrun --nproc-per-node 4 -m gcaps train graphs.zip -o model[/cyan]
     """
-    import numpy as np
     from rich.console import Console
 
     from gcaps.data.catalog import load
-    from gcaps.data.prepared import PreparedSet
     from gcaps.estimators.auto import resolve
     from gcaps.estimators.registry import make_estimator
     from gcaps.nn.distributed import is_first_process
@@ -59,13 +57,7 @@ def run(
             console.print(f"  {entry}", markup=False)
         model = make_estimator(method, config, random_state=seed)
         with training_bar(graphs.name, getattr(settings, "epochs", 1), console=console) as report:
-            model.fit_prepared(
-                PreparedSet(graphs),
-                np.arange(len(graphs)),
-                on_epoch=lambda epoch: report(0, epoch),
-                checkpoint=checkpoint,
-            )
-        model.data_ = {"name": graphs.name, "fingerprint": graphs.fingerprint(), "graphs": len(graphs)}
+            model.fit_all(graphs, on_epoch=lambda epoch: report(0, epoch), checkpoint=checkpoint)
         if not is_first_process():
             return
         model.save(output)

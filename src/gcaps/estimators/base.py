@@ -96,14 +96,13 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         graphs = load(X, labelled=False)
         if y is not None:
             graphs = replace(graphs, y=_targets(y, len(graphs)))
-        weight = _weights(sample_weight, len(graphs))
-        self._fit_all(PreparedSet(graphs), weight)
+        return self.fit_all(graphs, sample_weight=_weights(sample_weight, len(graphs)))
+
+    def fit_all(self, graphs: GraphSet, **options: Unpack[FitOptions]) -> Self:
+        """Fit on all graphs of a set, with the options of :meth:`fit_prepared`."""
+        self.fit_prepared(PreparedSet(graphs), np.arange(len(graphs)), **options)
         self.data_ = {"name": graphs.name, "fingerprint": graphs.fingerprint(), "graphs": len(graphs)}
         return self
-
-    def _fit_all(self, prepared: PreparedSet, sample_weight: Floats | None) -> None:
-        every = np.arange(len(prepared.graphs))
-        self.fit_prepared(prepared, every, sample_weight=sample_weight)
 
     def prepare(self, prepared: PreparedSet) -> None:
         """Compute what the folds of a prepared set share; does nothing unless ``shares_folds``."""

@@ -65,7 +65,7 @@ def answer(request: dict[str, Any], tell: Callable[[Event], None], session: Sess
     from gcaps.evaluation.worker import failure
 
     try:
-        pickled = request["estimator"]
+        pickled = request["estimator"]  # from the process that started this one, through its pipe, never from a file
         estimator = None if pickled is None else pickle.loads(base64.b64decode(pickled))
     except Exception as error:
         tell({"event": "failed", "fold": None, **failure(error)})
