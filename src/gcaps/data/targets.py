@@ -111,7 +111,7 @@ def missing(y: Array) -> Array:
 
 def has_target(y: Array) -> Array:
     """[G] whether a graph has any value that is not missing."""
-    known: Array = np.logical_not(missing(y)).reshape(len(y), -1).any(axis=1)
+    known = np.asarray(np.logical_not(missing(y)).reshape(len(y), -1).any(axis=1))
     return known
 
 
