@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -14,6 +14,7 @@ from gcaps.data.io.objects import from_objects
 from gcaps.data.io.smiles import Columns, is_table, molecule_chunks, read_smiles, table_name
 from gcaps.data.io.tu import read_tu
 from gcaps.data.io.tu_stream import convert_tu
+from gcaps.data.reading import Directed, Empty, Invalid, Reading
 from gcaps.data.storage import is_saved, open_saved
 from gcaps.data.synthetic import make_families
 from gcaps.data.writer import write_graphs
@@ -60,7 +61,21 @@ CATALOG: dict[str, DataSet] = {
 }
 
 
-def load(source: Source, root: str | Path | None = None, *, labelled: bool = True) -> GraphSet:
+def load(
+    source: Source,
+    root: str | Path | None = None,
+    *,
+    target: str | Sequence[str] | None = None,
+    smiles: str | None = None,
+    id: str | None = None,  # noqa: A002 - the word of the command line and of tables
+    columns: Sequence[str] = (),
+    invalid: Invalid = "error",
+    empty: Empty = "error",
+    directed: Directed = "error",
+    labelled: bool = True,
+    nodes: str | Path | None = None,
+    labels: str | Path | None = None,
+) -> GraphSet:
     """Load graphs from any source.
 
     Args:
@@ -74,11 +89,22 @@ def load(source: Source, root: str | Path | None = None, *, labelled: bool = Tru
               the download cache, and among the sets that need no file; a folder may hold ``NAME.gset``, ``NAME.zip`` or
               ``NAME/``.
         root: folder that is searched first.
-        labelled: require labels of at least two classes.
+        target: column to predict, by name or pattern (``"NR-*"``), or several of them; a string may hold several
+            separated by commas. Needed if a table leaves a choice.
+        smiles: column of SMILES; by default found by its name or content.
+        id: column that names each graph; by default found by its name, else graphs are numbered.
+        columns: further columns of a table to keep in :attr:`GraphSet.columns`, by name.
+        invalid: ``"skip"`` lists molecules that cannot be read in :attr:`GraphSet.skipped`; ``"error"`` raises.
+        empty: ``"drop"`` lists graphs without nodes in :attr:`GraphSet.skipped`; ``"error"`` raises.
+        directed: ``"symmetrize"`` forgets the directions of directed graphs; ``"error"`` raises.
+        labelled: require targets. Otherwise they are read if they are there.
+        nodes: node table of a table of edges.
+        labels: table with the target of each graph, for tables of edges and graph files.
 
     Raises:
         DataError: the data are malformed, or there is no data set of that name; the message says what to do.
     """
+    Reading(target, smiles, id, columns, invalid, empty, directed, labelled, nodes, labels)
     if isinstance(source, GraphSet):
         return source
     if not isinstance(source, str | Path):
@@ -123,6 +149,11 @@ def convert(
         source.save(path)
         return open_saved(path)
     return write_graphs(source, path)
+
+
+def check_header(source: str | Path, reading: Reading, root: str | Path | None = None) -> None:
+    """Raise the DataError that :func:`load` would raise for the columns of a table, reading only its first rows."""
+    located(source, root)
 
 
 def located(source: str | Path, root: str | Path | None = None) -> Path | None:
