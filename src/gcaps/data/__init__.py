@@ -9,7 +9,6 @@ from gcaps.data.io.pyg import from_pyg, to_pyg
 from gcaps.data.io.smiles import read_smiles
 from gcaps.data.io.tu import read_tu
 from gcaps.data.prepared import PreparedSet
-from gcaps.data.reading import DataWarning
 from gcaps.data.synthetic import FAMILIES, make_families, random_molecules
 from gcaps.data.writer import GraphSetWriter, write_graphs
 
@@ -17,7 +16,6 @@ __all__ = [
     "CATALOG",
     "FAMILIES",
     "DataSet",
-    "DataWarning",
     "Duplicates",
     "Facts",
     "Graph",

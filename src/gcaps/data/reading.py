@@ -14,10 +14,6 @@ Empty = Literal["error", "drop"]
 Directed = Literal["error", "symmetrize"]
 
 
-class DataWarning(UserWarning):
-    """Something in the source that is not used, or was changed on reading."""
-
-
 @dataclass(frozen=True)
 class Reading:
     """How a source is read; see :func:`gcaps.load` for the meaning of each field."""

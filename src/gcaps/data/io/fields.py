@@ -15,8 +15,7 @@ import numpy as np
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.assemble import Column, place
 from gcaps.data.labels import LabelNames
-from gcaps.data.reading import DataWarning
-from gcaps.errors import DataError
+from gcaps.errors import DataError, DataWarning
 
 LABEL_KEYS = (
     "label", "labels", "type", "types", "node_label", "edge_label", "node_type", "edge_type", "kind", "element",

@@ -14,8 +14,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, ClassVar, Literal, TypeAlias, cast
 
-from gcaps.data.reading import DataWarning
-from gcaps.errors import DataError
+from gcaps.errors import DataError, DataWarning
 from gcaps.files import MAX_PARSED_BYTES, max_bytes, require_file, too_large
 
 TABLES = (".csv", ".tsv", ".tab")
