@@ -18,6 +18,7 @@ from gcaps.cli.arguments import (
     Strict,
     TargetColumn,
     reading_options,
+    report_skipped,
 )
 
 if TYPE_CHECKING:
@@ -179,10 +180,7 @@ def convert(
         f"{_targets_in_words(graphs)}, {size:,} bytes"
         + (f"; {len(graphs.skipped):,} rows left out" if graphs.skipped else "")
     )
-    for one in graphs.skipped[:5]:
-        typer.echo(f"left out: row {one.row + 1} ({one.id}): {one.reason}", err=True)
-    if len(graphs.skipped) > 5:
-        typer.echo(f"left out: {len(graphs.skipped) - 5:,} more; gcaps data check {out} lists them", err=True)
+    report_skipped(graphs)
 
 
 def _targets_in_words(graphs: GraphSet) -> str:
@@ -269,6 +267,8 @@ def _targets_table(found: Facts) -> RenderableType:
         table.add_column(title, justify="right" if title in ("known", "missing") else "left")
     for one in found.targets[:50]:
         counts = ", ".join(f"{value}: {count:,}" for value, count in list(one.counts.items())[:4])
-        spread = f"{one.quartiles[0]:g} to {one.quartiles[-1]:g}, median {one.quartiles[2]:g}" if one.quartiles else counts
+        spread = (
+            f"{one.quartiles[0]:g} to {one.quartiles[-1]:g}, median {one.quartiles[2]:g}" if one.quartiles else counts
+        )
         table.add_row(one.name, f"{one.known:,}", f"{found.graphs - one.known:,}", spread)
     return table

@@ -183,7 +183,9 @@ def without_empty(graphs: GraphSet, empty: str, names: Callable[[int], str] | No
     if empty == "error":
         others = listed([names(int(i)) for i in without[1:]], 5)
         also = f" (nor have {others})" if others else ""
-        raise DataError(f'has no nodes{also}; remove it, or leave it out: empty="drop", --empty drop', names(without[0]))
+        raise DataError(
+            f'has no nodes{also}; remove it, or leave it out: empty="drop", --empty drop', names(without[0])
+        )
     if len(without) == len(graphs):
         raise DataError("has no graph with nodes", graphs.name)
     skipped = (*graphs.skipped, *(Skipped(int(i), str(graphs.ids[i]), "has no nodes") for i in without))

@@ -158,7 +158,9 @@ def _targets(table: Table, reading: Reading, sample: list[list[Any]], taken: set
     if not candidates:
         problem = f"has no column to predict beside {listed(names)}; give one: {option} NAME"
         raise table.error(problem, _header(table))
-    problem = f"does not say which column to predict; choose with {option} NAME among {listed(names[i] for i in candidates)}"
+    problem = (
+        f"does not say which column to predict; choose with {option} NAME among {listed(names[i] for i in candidates)}"
+    )
     raise table.error(problem, _header(table))
 
 
@@ -271,7 +273,9 @@ class ColumnType:
         """Raise a DataError if many cells do not have the column's type."""
         if self.kind in ("string", "boolean"):
             return
-        words = self.counts["string"] + (self.counts["boolean"] if self.counts["integer"] + self.counts["number"] else 0)
+        words = self.counts["string"] + (
+            self.counts["boolean"] if self.counts["integer"] + self.counts["number"] else 0
+        )
         if words > max(MOST_BAD * self.known, 1) and words < self.known:
             line = self.first["string"] if "string" in self.first else self.first["boolean"]
             problem = (

@@ -184,7 +184,9 @@ def _edge_tables(graphs: GraphSet, path: Path) -> None:
     _write_rows(path / "edges.csv", ["graph_id", "source", "target", *edge_keys],
                 ([id_, u, v, *(d[key] for key in edge_keys)] for id_, u, v, d in edges))  # fmt: skip
     names, columns = _columns_of(graphs)
-    _write_rows(path / "graphs.csv", ["graph_id", *names], ([id_, *row] for id_, *row in zip(ids, *columns, strict=True)))
+    _write_rows(
+        path / "graphs.csv", ["graph_id", *names], ([id_, *row] for id_, *row in zip(ids, *columns, strict=True))
+    )
 
 
 def _molecules(graphs: GraphSet, path: Path) -> None:

@@ -74,7 +74,9 @@ class Parser:
             return Unreadable("has no SMILES")
         found = self._chem.MolFromSmiles(text)
         if found is None:
-            return Unreadable(f"{text[:80]!r} {self._reason(self._chem.MolFromSmiles(text, sanitize=False), 'a SMILES')}")
+            return Unreadable(
+                f"{text[:80]!r} {self._reason(self._chem.MolFromSmiles(text, sanitize=False), 'a SMILES')}"
+            )
         if not found.GetNumAtoms():
             return Unreadable(f"{text[:80]!r} has no atoms")
         dative = "->" in text or "<-" in text

@@ -36,7 +36,9 @@ def is_data_folder(path: Path) -> bool:
     """Whether a folder holds a data set of some format."""
     if not path.is_dir():
         return False
-    return is_saved(path) or any(path.glob("*_A.txt")) or bool(edge_tables.tables_of(path) or graph_files.files_in(path))
+    return (
+        is_saved(path) or any(path.glob("*_A.txt")) or bool(edge_tables.tables_of(path) or graph_files.files_in(path))
+    )
 
 
 def format_of(path: Path) -> Format:
