@@ -75,6 +75,8 @@ def open_saved(path: str | Path) -> GraphSet:
             loops=SelfLoops(**loops) if loops else None,
             **arrays,
         )
+    except DataError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"is damaged ({type(error).__name__}: {error}); save the set again", str(folder / PAGE)

@@ -17,6 +17,7 @@ from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
+from gcaps.estimators.auto import Resolution, resolve
 from gcaps.estimators.base import FitOptions, GraphClassifier, State
 from gcaps.kernels.base import GraphKernel
 from gcaps.kernels.svm import SVM, choose, class_scores, fit_svm, inner_splits
@@ -48,27 +49,35 @@ class KernelClassifier(GraphClassifier):
     def kernels(self) -> list[GraphKernel]:
         """Return the kernels to choose from, the simplest first: ties go to the first."""
 
-    def grams(self, graphs: GraphSet) -> list[Floats | None]:
+    def resolved_kernels(self, graphs: GraphSet) -> list[GraphKernel]:
+        """Return :meth:`kernels` with ``edge_labels="auto"`` replaced by whether the set has edge labels."""
+        found = self.kernels()
+        for kernel in found:
+            if kernel.edge_labels == "auto":
+                kernel.set_params(edge_labels=kernel.compares_edge_labels(graphs))
+        return found
+
+    def grams(self, graphs: GraphSet, kernels: Sequence[GraphKernel]) -> list[Floats | None]:
         """Return each kernel's Gram matrix over a set, None for one that must be fitted on training graphs."""
-        return [kernel.fit_transform(graphs) if kernel.pairwise(graphs) else None for kernel in self.kernels()]
+        return [kernel.fit_transform(graphs) if kernel.pairwise(graphs) else None for kernel in kernels]
 
     def prepare(self, prepared: PreparedSet) -> None:
         """Compute the Gram matrices of the kernels that need no fit."""
-        self._whole_grams(prepared, self.kernels())
+        self._whole_grams(prepared, self.resolved_kernels(prepared.graphs))
 
     def _whole_grams(self, prepared: PreparedSet, kernels: Sequence[GraphKernel]) -> list[Floats | None]:
         """Return :meth:`grams` of a prepared set, computed once."""
         key = ("grams", *(repr((type(k).__name__, sorted(k.get_params().items()))) for k in kernels))
-        return prepared.get(key, lambda: self.grams(prepared.graphs))
+        return prepared.get(key, lambda: self.grams(prepared.graphs, kernels))
 
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit on some graphs of a prepared set; ``validation`` graphs choose kernel and C where they are given."""
         if options.get("sample_weight") is not None:
             raise ConfigError(f"{self.method or type(self).__name__} takes no sample_weight")
         began = time.perf_counter()
-        kernels, penalties, folds = self.kernels(), *self._checked()
+        kernels, penalties, folds = self.resolved_kernels(prepared.graphs), *self._checked()
         _, codes = self._start(prepared, train)
-        self.resolved_, self.resolution_ = self._settings(), []
+        self.resolved_, self.resolution_ = self._settings(prepared.graphs, train)
         y = codes[train]
         if (validation := options.get("validation")) is None:
             splits = inner_splits(y, folds, self._seed())
@@ -105,7 +114,7 @@ class KernelClassifier(GraphClassifier):
 
     def predict_proba_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
         """Return class probabilities [n, C]; the Gram matrix of the prepared set is used where there is one."""
-        gram = self._whole_grams(prepared, self.kernels())[self._choice_]
+        gram = self._whole_grams(prepared, self.resolved_kernels(prepared.graphs))[self._choice_]
         if gram is None:
             return self._predict_proba(prepared.graphs.subset(indices))
         return class_scores(self.svm_, gram[np.ix_(indices, self._support_)], len(self.classes_))
@@ -135,8 +144,9 @@ class KernelClassifier(GraphClassifier):
         config = self.config
         return config.C, config.inner_folds  # type: ignore[attr-defined]
 
-    def _settings(self) -> dict[str, Any]:
-        return self.config.to_dict()
+    def _settings(self, graphs: GraphSet, train: Ints) -> tuple[dict[str, Any], list[Resolution]]:
+        config, resolution = resolve(self.config, graphs, train)
+        return config.to_dict(), resolution
 
     @property
     def describes(self) -> str:
@@ -201,5 +211,6 @@ class KernelSVC(KernelClassifier):
             raise ConfigError("KernelSVC needs positive penalties C and two inner folds or more")
         return tuple(self.C), self.inner_folds
 
-    def _settings(self) -> dict[str, Any]:
-        return {"kernel": [repr(kernel) for kernel in self.kernels()], "C": self.C, "inner_folds": self.inner_folds}
+    def _settings(self, graphs: GraphSet, train: Ints) -> tuple[dict[str, Any], list[Resolution]]:
+        kernels = [repr(kernel) for kernel in self.resolved_kernels(graphs)]
+        return {"kernel": kernels, "C": self.C, "inner_folds": self.inner_folds}, []
