@@ -107,9 +107,7 @@ def test_a_fitted_kernel_remembers_whether_edge_labels_count(kernel: GraphKernel
         with pytest.raises(DataError, match="2 columns of edge labels"):
             made.transform(with_edge_labels(plain, columns=2))
     edgeless = np.flatnonzero(plain.arc_counts == 0)
-    np.testing.assert_array_equal(
-        fitted.transform(plain.subset(edgeless)), fitted.transform(labelled.subset(edgeless))
-    )
+    np.testing.assert_array_equal(fitted.transform(plain.subset(edgeless)), fitted.transform(labelled.subset(edgeless)))
     np.testing.assert_allclose(
         fitted.transform(labelled.subset([4, 9])), fitted.transform(labelled)[[4, 9]], rtol=1e-12
     )

@@ -140,9 +140,8 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def compares_edge_labels(self, graphs: GraphSet) -> bool:
         """Whether edge labels count: as ``fit`` found; before ``fit``, as the parameter and ``graphs`` say."""
-        if hasattr(self, "edge_label_columns_"):
-            return self.edge_label_columns_ > 0
-        return self._edge_label_columns(graphs) > 0
+        fitted: int | None = getattr(self, "edge_label_columns_", None)
+        return (self._edge_label_columns(graphs) if fitted is None else fitted) > 0
 
     @abstractmethod
     def _fit(self, graphs: GraphSet) -> None:

@@ -176,9 +176,7 @@ def node_cooccurrence(graphs: GraphSet, colors: Hashes, vocabulary: Hashes, seed
             others.append(np.where(degree > 0, col[np.minimum(arc, len(col) - 1)], nodes))
     total: csr_array = csr_array((len(kept), len(kept)))
     for other in others:
-        pair = np.stack(
-            [np.repeat(words[nodes], each, axis=1).ravel(), np.tile(words[other], each).ravel()]
-        )
+        pair = np.stack([np.repeat(words[nodes], each, axis=1).ravel(), np.tile(words[other], each).ravel()])
         pair = pair[:, (pair >= 0).all(axis=0)]
         total = total + coo_array((np.ones(pair.shape[1]), tuple(pair)), shape=total.shape).tocsr()
     return kept, total + total.T
