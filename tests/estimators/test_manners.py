@@ -189,7 +189,7 @@ def test_kernels_of_the_same_parameters_are_told_apart(chosen, graphs, words, mo
     prepared = PreparedSet(replace(graphs, y=words))
     model = KernelSVC([WeisfeilerLehman(1), WLOptimalAssignment(1)]).fit_prepared(prepared, np.arange(40))
     assert type(model.kernel_) is (WeisfeilerLehman, WLOptimalAssignment)[chosen]
-    found = model.predict_proba_prepared(prepared, np.arange(40, 48))
+    found = model.scores_prepared(prepared, np.arange(40, 48))
     np.testing.assert_allclose(found, model.predict_proba(graphs[40:]), atol=1e-9)
 
 

@@ -24,6 +24,8 @@ OWNERS = {
     **dict.fromkeys(("col", "edge_labels", "edge_attr", "edge_weight"), "arcs"),
 }
 """Arrays of a GraphSet with one row for each graph, node or arc."""
+DESCRIPTIONS = ("name", "target_names", "loops", "notes", "columns", "label_names", "skipped")
+"""Fields of a GraphSet that are not arrays."""
 
 
 class SelfLoops(NamedTuple):
@@ -41,6 +43,15 @@ class SelfLoops(NamedTuple):
     def take(self, which: Array) -> SelfLoops:
         """Return the loops at the positions ``which``."""
         return SelfLoops(*(None if a is None else a[which] for a in self))  # type: ignore[arg-type]
+
+
+class Skipped(NamedTuple):
+    """A row of the source that could not be made a graph."""
+
+    row: int
+    """Position among the graphs of the source, counted from 0."""
+    id: str
+    reason: str
 
 
 class Graph(NamedTuple):
@@ -76,7 +87,12 @@ class GraphSet:
     col: Ints32
     """[E] target of each arc, numbered within its graph, ascending for each node."""
     y: Array | None = None
-    """[G] target of each graph as in the source: strings, booleans, int64 or float64."""
+    """[G] target of each graph, or [G, T] several targets, as in the source: strings, booleans, int64 or float64.
+
+    A missing value is NaN among numbers and the empty string among strings.
+    """
+    target_names: tuple[str, ...] = ()
+    """Name of each column of ``y``; empty if they have none."""
     given_ids: Array | None = None
     """[G] names of the graphs; None if they are called by their positions. See :attr:`ids`."""
     node_labels: Ints | None = None
@@ -93,6 +109,12 @@ class GraphSet:
     """Self-loops of the source; no formula uses them."""
     notes: Mapping[str, int] = field(default_factory=dict)
     """What the reader changed: number of duplicate arcs dropped, missing directions added, and so on."""
+    columns: Mapping[str, Array] = field(default_factory=dict)
+    """[G] further columns of the source's table by name, such as ``smiles``; splits use them, training does not."""
+    label_names: Mapping[int, str] = field(default_factory=dict)
+    """Names of node and edge labels that are strings in the source."""
+    skipped: tuple[Skipped, ...] = ()
+    """Rows of the source that could not be made a graph; the graphs fill the other positions in order."""
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
@@ -138,7 +160,9 @@ class GraphSet:
     @cached_property
     def num_classes(self) -> int:
         """Number of distinct values of ``y``; 0 without ``y``."""
-        return 0 if self.y is None else len(np.unique(self.y))
+        from gcaps.data.targets import missing
+
+        return 0 if self.y is None else len(np.unique(self.y[~missing(self.y)]))
 
     @cached_property
     def ids(self) -> Array:
@@ -191,6 +215,8 @@ class GraphSet:
             ptr=where.ptr,
             rowptr=where.rowptr(self.rowptr),
             loops=self.loops_of(where.graphs, where.ptr),
+            columns={name: column[where.rows("y")] for name, column in self.columns.items()},
+            skipped=(),
             **taken,
         )
 
@@ -245,7 +271,7 @@ class GraphSet:
 
     def arrays(self) -> dict[str, Array]:
         """Return all arrays that are not None by name; these are saved and, but for ids, fingerprinted."""
-        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("name", "loops", "notes")}
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in DESCRIPTIONS}
         if self.loops is not None:
             found |= {f"loops.{key}": value for key, value in self.loops._asdict().items()}
         return {key: value for key, value in found.items() if value is not None}

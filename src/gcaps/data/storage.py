@@ -73,7 +73,7 @@ def open_saved(path: str | Path) -> GraphSet:
             name=str(page["name"]),
             notes={str(k): int(v) for k, v in page["notes"].items()},
             loops=SelfLoops(**loops) if loops else None,
-            **arrays,
+            **arrays,  # type: ignore[arg-type]
         )
     except DataError:
         raise

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from gcaps import kernels as graph_kernels
+from gcaps.config import ClassWeight
 from gcaps.data.arrays import Floats
 from gcaps.data.graphset import GraphSet
-from gcaps.estimators.kernel_svm import PENALTIES, KernelClassifier
+from gcaps.estimators.kernel_svm import PENALTIES, KernelClassifier, KernelEstimator
 from gcaps.kernels.base import GraphKernel, inverse_root, scaled
 
 
@@ -26,6 +27,7 @@ class RandomWalkSVC(KernelClassifier):
         C: penalties to choose from.
         inner_folds: folds of the training graphs that choose kernel and C.
         normalize: Gram matrices with ones on the diagonal.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
         random_state: decides the inner folds.
     """
 
@@ -47,6 +49,7 @@ class RandomWalkSVC(KernelClassifier):
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
         normalize: bool = True,
+        class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self._store(locals())
@@ -71,7 +74,7 @@ class RandomWalkSVC(KernelClassifier):
         kernel = kernels[0]
         assert isinstance(kernel, graph_kernels.RandomWalk)
         if not by_node and not kernel.compares_edge_labels(graphs):
-            return super().grams(graphs, kernels)
+            return KernelEstimator.grams(self, graphs, kernels)  # also called on the regressor, no subclass
         from gcaps.kernels.random_walk import labelled_grams
 
         found = labelled_grams(graphs, self.decays, kernel)
@@ -89,6 +92,7 @@ class ShortestPathSVC(KernelClassifier):
         C: penalties to choose from.
         inner_folds: folds of the training graphs that choose C.
         normalize: Gram matrices with ones on the diagonal.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
         random_state: decides the inner folds.
     """
 
@@ -102,6 +106,7 @@ class ShortestPathSVC(KernelClassifier):
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
         normalize: bool = True,
+        class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self._store(locals())
@@ -120,6 +125,7 @@ class GraphletSVC(KernelClassifier):
         C: penalties to choose from.
         inner_folds: folds of the training graphs that choose kernel and C.
         normalize: Gram matrices with ones on the diagonal.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
         random_state: decides the inner folds.
     """
 
@@ -137,6 +143,7 @@ class GraphletSVC(KernelClassifier):
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
         normalize: bool = True,
+        class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self._store(locals())
@@ -155,6 +162,7 @@ class WeisfeilerLehmanSVC(KernelClassifier):
         C: penalties to choose from.
         inner_folds: folds of the training graphs that choose kernel and C.
         normalize: Gram matrices with ones on the diagonal.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
         random_state: decides the inner folds.
     """
 
@@ -172,6 +180,7 @@ class WeisfeilerLehmanSVC(KernelClassifier):
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
         normalize: bool = True,
+        class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self._store(locals())
@@ -205,6 +214,7 @@ class DeepGraphKernelSVC(KernelClassifier):
         C: penalties to choose from.
         inner_folds: folds of the training graphs that choose kernel and C.
         normalize: Gram matrices with ones on the diagonal.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
         random_state: decides the inner folds.
     """
 
@@ -228,6 +238,7 @@ class DeepGraphKernelSVC(KernelClassifier):
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
         normalize: bool = True,
+        class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self._store(locals())
@@ -256,6 +267,7 @@ class MultiscaleLaplacianSVC(KernelClassifier):
         C: penalties to choose from.
         inner_folds: folds of the training graphs that choose kernel and C.
         normalize: Gram matrices with ones on the diagonal.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
         random_state: decides the inner folds.
     """
 
@@ -281,6 +293,7 @@ class MultiscaleLaplacianSVC(KernelClassifier):
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
         normalize: bool = True,
+        class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self._store(locals())

@@ -233,8 +233,6 @@ def test_pyg_field_of_some_graphs_only_is_an_error(key):
 def test_pyg_graphs_that_do_not_agree_are_errors():
     with pytest.raises(DataError, match=r"graphs\[2\]: x of floats: 3 columns; graphs\[0\] has 2"):
         from_pyg([triangle(x=torch.rand(3, c)) for c in (2, 2, 3)])
-    with pytest.raises(DataError, match=r"graphs\[1\]: has no label while others have one"):
-        from_pyg([triangle(), triangle(y=None)])
     with pytest.raises(DataError, match="there are no graphs"):
         from_pyg([])
 
