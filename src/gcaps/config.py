@@ -357,7 +357,13 @@ class KernelConfig(ClassConfig):
     normalize: bool = Field(True, description="Gram matrices with ones on the diagonal")
 
 
-class RWConfig(KernelConfig):
+class EdgeKernelConfig(KernelConfig):
+    """A graph kernel whose definition has edge labels."""
+
+    edge_labels: bool | Auto = Field("auto", description="compare edge labels; auto: where the set has them")
+
+
+class RWConfig(EdgeKernelConfig):
     """Random walks. A decay too large for a graph is lowered for that graph alone."""
 
     method: ClassVar[str] = "rw"
@@ -384,7 +390,7 @@ class GKConfig(KernelConfig):
     samples: int = Field(2000, ge=1, description="graphlets drawn from each graph for sizes 5 and more")
 
 
-class WLConfig(KernelConfig):
+class WLConfig(EdgeKernelConfig):
     """Weisfeiler-Lehman subtrees."""
 
     method: ClassVar[str] = "wl"
@@ -398,7 +404,7 @@ class WLOAConfig(WLConfig):
     method: ClassVar[str] = "wloa"
 
 
-class DGKConfig(KernelConfig):
+class DGKConfig(EdgeKernelConfig):
     """Deep graph kernels: the best of deep graphlets, deep shortest paths and deep Weisfeiler-Lehman."""
 
     method: ClassVar[str] = "dgk"

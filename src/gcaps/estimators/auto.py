@@ -36,13 +36,16 @@ class TrainingFacts:
     """Whether nodes have labels."""
     spread: float
     """Ratio of the 90th to the 10th percentile of their sizes."""
+    edge_labels: bool = False
+    """Whether edges have labels."""
 
     @classmethod
     def of(cls, graphs: GraphSet, indices: Array) -> TrainingFacts:
         """Count and measure the graphs at ``indices``."""
         sizes = np.sort(graphs.sizes[indices])
         small, large = sizes[len(sizes) // 10], sizes[len(sizes) * 9 // 10]
-        return cls(len(sizes), graphs.node_labels is not None, float(large / small))
+        labels = {"labelled": graphs.node_labels is not None, "edge_labels": graphs.edge_labels is not None}
+        return cls(len(sizes), spread=float(large / small), **labels)
 
     @property
     def small(self) -> bool:
@@ -139,6 +142,11 @@ def features(config: Section, facts: TrainingFacts) -> Value:
     return (("labels",), "nodes have labels") if facts.labelled else (("degree",), "nodes have no labels")
 
 
+def edge_labels(config: Section, facts: TrainingFacts) -> Value:
+    """A kernel that can compare edge labels does; where they carry nothing, they cost little accuracy."""
+    return facts.edge_labels, f"edges have {'' if facts.edge_labels else 'no '}labels"
+
+
 def device(config: Section, facts: TrainingFacts) -> Value:
     """A GPU where torch finds one."""
     found = usable_device("cuda")
@@ -152,7 +160,7 @@ def methods(config: Section, facts: TrainingFacts) -> Value:
 
 RULES: dict[str, Callable[[Section, TrainingFacts], Value]] = {
     rule.__name__: rule
-    for rule in (epochs, layers, reduce, dropout, ensemble_size, with_svm, features, device, methods)
+    for rule in (epochs, layers, reduce, dropout, ensemble_size, with_svm, features, edge_labels, device, methods)
 }
 """The rule of each setting that may be ``auto``."""
 

@@ -116,6 +116,8 @@ class Outcome:
             if raw["result"] is not None:
                 raw["result"] = FoldResult(**raw["result"])
             return cls(**raw)
+        except GcapsError:
+            raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise GcapsError(f"{path}: is not a gcaps cell ({type(error).__name__}: {error})") from error
 

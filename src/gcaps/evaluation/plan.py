@@ -212,6 +212,8 @@ class Plan:
             if raw["format"] != FORMAT:
                 raise GcapsError(f"{path}: has format {raw['format']}, this gcaps reads format {FORMAT}")
             return cls.from_dict(raw)
+        except GcapsError:
+            raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise GcapsError(f"{path}: is not a plan of gcaps ({type(error).__name__}: {error})") from error
 

@@ -196,6 +196,8 @@ def read_record(path: Path) -> Comparison:
         cells = {cell.key: cell for cell in plan.cells()}
         outcomes = {o.key: o for i, row in enumerate(rows) for o in _outcomes(plan, cells, row, arrays, f"{i}/")}
         return Comparison(plan, [outcomes[key] for key in cells if key in outcomes])
+    except GcapsError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, zipfile.BadZipFile) as error:
         raise GcapsError(f"{path}: is not a record of gcaps ({type(error).__name__}: {error})") from error
 

@@ -43,7 +43,7 @@ class Graphlet(FeatureKernel):
         connected: bool = False,
         samples: int = 2000,
         random_state: int = 0,
-        normalize: bool = False,
+        normalize: bool = True,
         n_jobs: int | None = 2,
         verbose: bool = False,
     ) -> None:

@@ -77,7 +77,7 @@ class MultiscaleLaplacian(GraphKernel):
         rank: int = 10,
         samples: int = 100,
         random_state: int = 0,
-        normalize: bool = False,
+        normalize: bool = True,
         n_jobs: int | None = 2,
         verbose: bool = False,
     ) -> None:
