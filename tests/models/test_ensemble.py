@@ -8,8 +8,8 @@ from gcaps.config import Config
 from gcaps.errors import MemoryLimitError
 from gcaps.estimators import make_estimator
 from gcaps.models.ensemble import Ensemble
-from gcaps.models.losses import mean_outputs
 from gcaps.models.gcaps import require_memory
+from gcaps.models.losses import mean_outputs
 from gcaps.models.registry import build_network
 from gcaps.nn import MeanCovariance
 from gcaps.testing import hostile_graphs

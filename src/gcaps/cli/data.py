@@ -18,6 +18,7 @@ from gcaps.cli.arguments import (
     Strict,
     TargetColumn,
     reading_options,
+    report_skipped,
 )
 
 if TYPE_CHECKING:
@@ -179,10 +180,7 @@ def convert(
         f"{_targets_in_words(graphs)}, {size:,} bytes"
         + (f"; {len(graphs.skipped):,} rows left out" if graphs.skipped else "")
     )
-    for one in graphs.skipped[:5]:
-        typer.echo(f"left out: row {one.row + 1} ({one.id}): {one.reason}", err=True)
-    if len(graphs.skipped) > 5:
-        typer.echo(f"left out: {len(graphs.skipped) - 5:,} more; gcaps data check {out} lists them", err=True)
+    report_skipped(graphs)
 
 
 def _targets_in_words(graphs: GraphSet) -> str:

@@ -111,8 +111,8 @@ def missing(y: Array) -> Array:
 
 def has_target(y: Array) -> Array:
     """[G] whether a graph has any value that is not missing."""
-    known = ~missing(y)
-    return known if known.ndim == 1 else known.any(axis=1)
+    known = np.asarray(np.logical_not(missing(y)).reshape(len(y), -1).any(axis=1))
+    return known
 
 
 class Inferred(NamedTuple):
