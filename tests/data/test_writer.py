@@ -191,7 +191,7 @@ def test_an_error_that_the_caller_swallows_still_writes_nothing(tmp_path):
         with GraphSetWriter(tmp_path / "set.gset") as writer:
             writer.extend(from_graphs([graph(y=1)]))
             with pytest.raises(DataError):
-                writer.extend(from_graphs([graph()]))
+                writer.extend(from_graphs([graph(y="one")]))
 
     with pytest.raises(GcapsError, match="graphs are missing because of an earlier error; nothing was written"):
         swallowing()

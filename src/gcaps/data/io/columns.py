@@ -93,17 +93,26 @@ def _structure(table: Table, reading: Reading, sample: list[list[Any]], parses: 
         if lower.count(usual) == 1:
             return lower.index(usual)
     found = [] if parses is None else [i for i in range(len(names)) if _is_structure([r[i] for r in sample], parses)]
+    if (
+        parses is not None
+        and table.has_header
+        and any(_is_molecule(names[i], parses) for i in found or range(len(names)))
+    ):
+        problem = "has no header: its first line is a molecule; add a line that names the columns, such as smiles,y"
+        raise table.error(problem, _header(table))
     if len(found) == 1:
         return found[0]
     option = table.option.format("smiles")
     if len(found) > 1:
         several = listed(names[i] for i in found)
         raise table.error(f"has several columns of SMILES: {several}; choose one: {option} NAME", _header(table))
-    if parses is not None and table.has_header and any(len(n) > 1 and not n.isalpha() and parses(n) for n in names):
-        problem = "has no header: its first line is a molecule; add a line that names the columns, such as smiles,y"
-        raise table.error(problem, _header(table))
     problem = f"has no column of SMILES; name one ({option} NAME) of {listed(names)}"
     raise table.error(problem, _header(table))
+
+
+def _is_molecule(name: str, parses: Callable[[str], bool]) -> bool:
+    """Whether the name of a column is a molecule, so that a table has no header."""
+    return len(name) > 2 and parses(name)
 
 
 def _is_structure(cells: list[Any], parses: Callable[[str], bool]) -> bool:
