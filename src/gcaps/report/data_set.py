@@ -14,7 +14,7 @@ from gcaps.data.audit import describe, facts
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import stored_hashes, wl_hashes
 from gcaps.errors import GcapsError
-from gcaps.evaluation.metrics import Calibration, Hard, calibration, hardest_graphs
+from gcaps.evaluation.diagnostics import Calibration, Hard, calibration, hardest_graphs
 from gcaps.evaluation.outcome import Outcome
 from gcaps.evaluation.plan import PlannedData
 from gcaps.evaluation.published import published

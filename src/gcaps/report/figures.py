@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from markupsafe import Markup
 
-from gcaps.evaluation.metrics import Calibration
+from gcaps.evaluation.diagnostics import Calibration
 from gcaps.evaluation.published import Published
 from gcaps.evaluation.statistics import Ranks
 from gcaps.report.chart import Drawing, Scale, clipped, number, padded
