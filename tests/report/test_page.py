@@ -369,7 +369,7 @@ def test_a_method_without_epochs_or_probabilities_has_no_such_charts(alone: Comp
     bare = changed(
         alone,
         lambda fold: replace(
-            fold, scores=[], train_loss=[], train_accuracy=[], test_accuracy=[], resolved={}, resolution=[]
+            fold, scores=[], train_loss=[], train_score=[], test_score=[], resolved={}, resolution=[]
         ),
     )
     bare = replace(bare, outcomes=[replace(outcome, embedding=None) for outcome in bare.outcomes])

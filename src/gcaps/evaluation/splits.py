@@ -5,18 +5,19 @@ from __future__ import annotations
 import difflib
 import json
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gcaps.data.arrays import Array, Ints
+from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
-from gcaps.data.targets import Classes, Task, has_target, missing
+from gcaps.data.targets import Classes, Task, has_target, missing, resolve_task
 from gcaps.errors import ConfigError, DataError
 
 
@@ -139,6 +140,47 @@ def folds_of(
         codes = np.unique(groups, return_inverse=True)[1]
         parts = [group_holdout(codes, str(how))] if folds == 1 else group_folds(codes, folds, seed, str(how))
     return [Fold(known[p.train], known[p.test], None if p.validation is None else known[p.validation]) for p in parts]
+
+
+class GraphKFold:
+    """Folds for scikit-learn's ``cv=``, made like those of :func:`gcaps.evaluate`.
+
+    Unlike ``cv=5`` it does not need ``y``: ``cross_val_score(model, graphs, cv=GraphKFold(5))`` stratifies by the
+    graphs' own targets and shuffles, where scikit-learn without ``y`` cuts the set into unshuffled pieces.
+
+    Args:
+        n_splits: number of folds.
+        split: see :func:`folds_of`.
+        random_state: decides the folds.
+        task: ``"auto"``, ``"classification"``, ``"multilabel"`` or ``"regression"``.
+    """
+
+    def __init__(self, n_splits: int = 5, split: str | None = None, random_state: int = 0, task: str = "auto") -> None:
+        self.n_splits, self.split_by, self.random_state, self.task = n_splits, split, random_state, task
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Ints, Ints]]:
+        """Yield training and test positions of each fold.
+
+        Args:
+            X: graphs, or anything :func:`gcaps.load` takes.
+            y: their targets; by default their own.
+            groups: of the graphs, kept whole in place of ``split``.
+        """
+        graphs = load(X, labelled=False)
+        if y is not None:
+            graphs = replace(graphs, y=np.asarray(y))
+        if graphs.y is None:
+            raise DataError("has no targets; give y", graphs.name)
+        split = self.split_by
+        if groups is not None:
+            graphs, split = replace(graphs, columns={"groups": np.asarray(groups)}), "group:groups"
+        task = resolve_task(graphs.y, self.task, graphs.name).task
+        for fold in folds_of(graphs, self.n_splits, split, self.random_state, task):
+            yield fold.train, fold.test
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds."""
+        return 1 if self.split_by is not None and Split.parse(self.split_by).single else self.n_splits
 
 
 def stratified_folds(y: Array, folds: int, seed: int) -> list[Fold]:
