@@ -31,13 +31,13 @@ def fold(labels, predictions, curve, number=0):
 
 def test_protocols_follow_their_rules():
     folds = [fold([0, 1], [0, 1], [0.5, 0.9, 0.4]), fold([0, 1], [0, 0], [0.7, 0.2, 0.6], 1)]
-    found = {name: summary.folds for name, summary in summarise(folds, "last").items()}
+    found = {name: summary.folds for name, summary in summarise([folds], selection="last").items()}
     assert found == {"honest": [1.0, 0.5], "last": [0.4, 0.6], "gin": [0.5, 0.7], "best": [0.9, 0.7]}
 
 
 def test_gin_counts_only_epochs_that_every_fold_reached():
     folds = [fold([0], [0], [0.1, 0.2]), fold([0], [0], [0.1, 0.3, 1.0], 1)]
-    assert summarise(folds, "validation")["gin"].folds == [0.2, 0.3]
+    assert summarise([folds], selection="validation")["gin"].folds == [0.2, 0.3]
 
 
 def test_every_graph_is_predicted_once_and_honest_is_last_with_a_fixed_schedule(result, graphs):

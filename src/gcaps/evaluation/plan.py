@@ -14,6 +14,7 @@ from gcaps.data.catalog import load, located
 from gcaps.data.graphset import GraphSet
 from gcaps.data.targets import Task, resolve_task
 from gcaps.errors import ConfigError, DataError, GcapsError
+from gcaps.estimators.registry import make_estimator
 from gcaps.evaluation.metrics import metric_for
 from gcaps.evaluation.outcome import Cell, as_folder, cell_of, digest, fold_digest
 from gcaps.evaluation.result import about, now, versions
@@ -344,6 +345,9 @@ def _entry(row: Row, data: PlannedData) -> PlannedEntry:
     count = min(len(data.folds[str(seed)]) for seed in row.seeds)
     if row.first is not None and not 1 <= row.first <= count:
         raise ConfigError(f"{row.label} on {data.name}: first = {row.first}, but there are {count} folds")
+    if row.method is not None and data.task == "regression":  # settings about classes are refused before anything runs
+        for config in row.configs:
+            make_estimator(row.method, config, task=data.task)
     folds = None if row.first is None else list(range(row.first))
     return PlannedEntry(row.label, row.method, data.name, row.configs, list(row.seeds), folds)
 

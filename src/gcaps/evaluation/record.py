@@ -34,8 +34,6 @@ KIND = "gcaps record"
 SCORE_UNIT = 1e-4
 """Scores are stored as whole multiples of this."""
 CURVES = ("train_loss", "train_score", "test_score", "validation_score")
-METRIC_DIGITS = 9
-"""Significant digits of metrics."""
 
 
 def write_record(comparison: Comparison, path: str | Path) -> None:
@@ -142,13 +140,9 @@ def _fold(outcome: Outcome, config: dict[str, Any] | None, resolved: dict[str, A
         found |= {"resolved": result.resolved} if result.resolved != resolved else {}
         found |= {"resolution": result.resolution} if result.resolution else {}
         found |= {"train_size": result.train_size} if result.train_size is not None else {}
-        found |= {"metrics": _rounded(result.metrics)} if result.metrics else {}
-        found |= {"targets": [_rounded(target) for target in result.targets]} if result.targets else {}
+        found |= {"metrics": result.metrics} if result.metrics else {}
+        found |= {"targets": result.targets} if result.targets else {}
     return found
-
-
-def _rounded(metrics: dict[str, float]) -> dict[str, float]:
-    return {name: value if name == "known" else float(f"{value:.{METRIC_DIGITS}g}") for name, value in metrics.items()}
 
 
 def _data_arrays(comparison: Comparison) -> dict[str, Array]:

@@ -174,6 +174,7 @@ class GraphKFold:
         split = self.split_by
         if groups is not None:
             graphs, split = replace(graphs, columns={"groups": np.asarray(groups)}), "group:groups"
+        assert graphs.y is not None
         task = resolve_task(graphs.y, self.task, graphs.name).task
         for fold in folds_of(graphs, self.n_splits, split, self.random_state, task):
             yield fold.train, fold.test

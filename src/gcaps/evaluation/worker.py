@@ -133,6 +133,9 @@ class Worker:
             curves: of the training.
             known: further fields of the result.
         """
+        losses = [] if curves is None else curves.loss
+        if not np.isfinite([*losses, *np.ravel(scores)]).all():
+            raise GcapsError("the training diverged: its loss is not a number any more; a smaller lr helps")
         task, y = self.target.task, self.y[fold.test]
         if task == "classification":
             truth: Array = self.target.encode(y)
@@ -144,14 +147,14 @@ class Worker:
             truth, answers = y.astype(np.float64).reshape(len(y), -1), scores
         targets = encoded_metrics(task, truth, answers, None if task == "regression" else scores)
         one = task == "regression" and truth.shape[1] == 1
-        result = FoldResult(
+        return FoldResult(
             fold=number,
             test=fold.test.tolist(),
             y=as_lists(truth[:, 0] if one else truth),
             predictions=as_lists(answers[:, 0] if one else answers),
             scores=[] if task == "regression" else np.round(scores, 6).tolist(),
             epoch=epoch,
-            train_loss=[] if curves is None else curves.loss,
+            train_loss=losses,
             train_score=[] if curves is None else curves.score,
             test_score=[] if curves is None else curves.watched,
             validation_score=[] if curves is None else curves.validation,
@@ -162,9 +165,6 @@ class Worker:
             targets=targets if len(targets) > 1 else [],
             **known,
         )
-        if not np.isfinite([*result.train_loss, *np.ravel(scores)]).all():
-            raise GcapsError("the training diverged: its loss is not a number any more; a smaller lr helps")
-        return result
 
     def _estimator(self, config: dict[str, Any], number: int) -> GraphEstimator:
         """The estimator of a fold; those that share work across folds share their seed, too."""
