@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gcaps.estimators.registry import METHODS
 
+if TYPE_CHECKING:
+    from gcaps.data.graphset import GraphSet
+
 Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="Graphs: a TU folder or zip, a table of molecules (CSV, TSV, SMI, SDF), GraphML, node-link JSON, NPZ, edge "
-        "tables, a saved GraphSet, or a name: see [bold]gcaps data list[/bold].",
+        help="Graphs: a TU folder or zip, a table of molecules (CSV, TSV, SMI, SDF), GraphML, node-link JSON, NPZ, "
+        "edge tables, a saved GraphSet, or a name: see [bold]gcaps data list[/bold].",
         show_default=False,
     ),
 ]
@@ -27,6 +30,15 @@ MethodName = Annotated[
         "--method",
         metavar="NAME",
         help=f"{', '.join(METHODS)}. Each has settings of its own: --method NAME --help lists them.",
+    ),
+]
+
+TaskName = Annotated[
+    str,
+    typer.Option(
+        "--task",
+        metavar="auto|classification|multilabel|regression",
+        help="What the targets are: classes, several binary targets, or numbers. auto: told by their values.",
     ),
 ]
 
@@ -139,3 +151,11 @@ def reading_options(
     for one in sources:
         check_header(one, reading, root)
     return options
+
+
+def report_skipped(graphs: GraphSet, most: int = 5) -> None:
+    """Say on standard error which rows of the source were left out, and why."""
+    for one in graphs.skipped[:most]:
+        typer.echo(f"left out: row {one.row + 1} ({one.id}): {one.reason}", err=True)
+    if len(graphs.skipped) > most:
+        typer.echo(f"left out: {len(graphs.skipped) - most:,} more; gcaps data check lists them", err=True)

@@ -18,14 +18,15 @@ from gcaps.cli.arguments import (
     Strict,
     TargetColumn,
     reading_options,
+    report_skipped,
 )
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from gcaps.data.audit import Facts
-    from gcaps.data.graphset import GraphSet
     from gcaps.data.download import Progress
+    from gcaps.data.graphset import GraphSet
 
 app = typer.Typer(
     help="Data sets: list them, fetch them, check what is in them, convert them.",
@@ -142,8 +143,8 @@ def convert(
         Path,
         typer.Argument(
             metavar="OUT",
-            help="NAME.gset (a GraphSet folder), .zip (TU), .json (node-link), .graphml, .edges (a folder of tables), or "
-            ".csv (molecules).",
+            help="NAME.gset (a GraphSet folder), .zip (TU), .json (node-link), .graphml, .edges (a folder of tables), "
+            "or .csv (molecules).",
             show_default=False,
         ),
     ],
@@ -158,8 +159,8 @@ def convert(
 ) -> None:
     """Write a data set in another format, which the end of OUT's name says.
 
-    A GraphSet folder (NAME.gset) opens at once whatever its size: it holds plain .npy files that are mapped into memory,
-    and the set may be larger than memory. A set of that name is replaced. Molecules need RDKit: pip install
+    A GraphSet folder (NAME.gset) opens at once whatever its size: it holds plain .npy files that are mapped into
+    memory, and the set may be larger than memory. A set of that name is replaced. Molecules need RDKit: pip install
     'gcaps\\[chem]'.
 
     Example: [bold]gcaps data convert COLLAB COLLAB.gset[/bold]  or  [bold]gcaps data convert Lipophilicity.csv
@@ -179,10 +180,7 @@ def convert(
         f"{_targets_in_words(graphs)}, {size:,} bytes"
         + (f"; {len(graphs.skipped):,} rows left out" if graphs.skipped else "")
     )
-    for one in graphs.skipped[:5]:
-        typer.echo(f"left out: row {one.row + 1} ({one.id}): {one.reason}", err=True)
-    if len(graphs.skipped) > 5:
-        typer.echo(f"left out: {len(graphs.skipped) - 5:,} more; gcaps data check {out} lists them", err=True)
+    report_skipped(graphs)
 
 
 def _targets_in_words(graphs: GraphSet) -> str:
@@ -269,6 +267,8 @@ def _targets_table(found: Facts) -> RenderableType:
         table.add_column(title, justify="right" if title in ("known", "missing") else "left")
     for one in found.targets[:50]:
         counts = ", ".join(f"{value}: {count:,}" for value, count in list(one.counts.items())[:4])
-        spread = f"{one.quartiles[0]:g} to {one.quartiles[-1]:g}, median {one.quartiles[2]:g}" if one.quartiles else counts
+        spread = (
+            f"{one.quartiles[0]:g} to {one.quartiles[-1]:g}, median {one.quartiles[2]:g}" if one.quartiles else counts
+        )
         table.add_row(one.name, f"{one.known:,}", f"{found.graphs - one.known:,}", spread)
     return table

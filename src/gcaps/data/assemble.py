@@ -169,7 +169,7 @@ def _require_symmetric_weights(arcs: EdgeRows, reverse: Ints, ptr: Ints) -> None
 
 
 def without_empty(graphs: GraphSet, empty: str, names: Callable[[int], str] | None = None) -> GraphSet:
-    """Drop graphs without nodes if ``empty`` is ``"drop"``: they are listed in ``skipped``, and the others keep their ids.
+    """Drop graphs without nodes if ``empty`` is ``"drop"``: ``skipped`` lists them, and the others keep their ids.
 
     ``names`` gives the name of a graph in error messages, by default ``graphs[i]``.
 
@@ -183,7 +183,9 @@ def without_empty(graphs: GraphSet, empty: str, names: Callable[[int], str] | No
     if empty == "error":
         others = listed([names(int(i)) for i in without[1:]], 5)
         also = f" (nor have {others})" if others else ""
-        raise DataError(f'has no nodes{also}; remove it, or leave it out: empty="drop", --empty drop', names(without[0]))
+        raise DataError(
+            f'has no nodes{also}; remove it, or leave it out: empty="drop", --empty drop', names(without[0])
+        )
     if len(without) == len(graphs):
         raise DataError("has no graph with nodes", graphs.name)
     skipped = (*graphs.skipped, *(Skipped(int(i), str(graphs.ids[i]), "has no nodes") for i in without))

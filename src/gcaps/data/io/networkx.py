@@ -95,9 +95,7 @@ def from_networkx(
     reverse.source, reverse.target = reverse.target, reverse.source
     rows = EdgeRows.joined([rows, reverse])
     values, target_names = (list(y), ()) if y is not None else _targets([graph.graph for graph in graphs], reading)
-    made = assemble(
-        name, ptr, rows, y=target_array(values), node_labels=of_nodes.labels, x=of_nodes.attributes
-    )
+    made = assemble(name, ptr, rows, y=target_array(values), node_labels=of_nodes.labels, x=of_nodes.attributes)
     notes = {**made.notes, "parallel_edges": parallel} if parallel else made.notes
     made = replace(made, notes=notes, label_names=dict(names), target_names=() if made.y is None else target_names)
     return without_empty(made, reading.empty)
@@ -119,7 +117,10 @@ def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
         graph = nx.Graph()
         if one.y is not None:
             graph.graph["label"] = one.y
-        node_values = {"label": _scalars(one.node_labels, True, names=graphs.label_names), "attributes": _scalars(one.x, False)}
+        node_values = {
+            "label": _scalars(one.node_labels, True, names=graphs.label_names),
+            "attributes": _scalars(one.x, False),
+        }
         graph.add_nodes_from(zip(range(one.num_nodes), _dictionaries(node_values, one.num_nodes), strict=True))
         _require_symmetric(one.edge_index, (one.edge_labels, one.edge_attr), i)
         upper = np.flatnonzero(one.edge_index[0] < one.edge_index[1])

@@ -182,7 +182,9 @@ def _table(value: Any, key: str, i: int, names: LabelNames) -> Array:
     if table.ndim != 2:
         raise DataError(f"{key} has {table.ndim} dimensions; it should be a matrix with one row for each", place(i))
     if table.dtype.kind not in "fiub" or (key in ("node_label", "edge_label") and table.dtype.kind == "f"):
-        wanted = "labels are integers or strings" if key.endswith("label") else "give numbers; strings go into node_label"
+        wanted = (
+            "labels are integers or strings" if key.endswith("label") else "give numbers; strings go into node_label"
+        )
         raise DataError(f"{key} is of type {table.dtype}; {wanted}", place(i))
     return table if table.dtype.kind == "f" else table.astype(np.int64)
 
