@@ -35,19 +35,20 @@ def check_parameters(estimator: Any) -> None:
     Raises:
         ConfigError: in one line, which parameter is wrong and what was given.
     """
-    for name, kind in _parameter_types(type(estimator)).items():
+    kind: Any = type(estimator)
+    for name, adapter in _parameter_types(kind).items():
         value = getattr(estimator, name)
         try:
-            kind.validate_python(value.item() if isinstance(value, np.generic) else value, strict=True)
+            adapter.validate_python(value.item() if isinstance(value, np.generic) else value, strict=True)
         except ValidationError as error:
             message = " or ".join(dict.fromkeys(one["msg"] for one in error.errors()))
             raise ConfigError(f"{name}: {message} (given: {value!r})") from error
 
 
 @cache
-def _parameter_types(estimator: type) -> dict[str, TypeAdapter[Any]]:
+def _parameter_types(estimator: Any) -> dict[str, TypeAdapter[Any]]:
     """The type of each parameter of a constructor."""
-    hints = get_type_hints(estimator.__init__)  # type: ignore[misc]
+    hints = get_type_hints(estimator.__init__)
     return {name: TypeAdapter(hint) for name, hint in hints.items() if name != "return"}
 
 

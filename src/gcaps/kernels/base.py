@@ -41,6 +41,7 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """
 
     normalize: bool
+    random_state: int
     edge_labels: bool | Literal["auto"] = False
     """Whether edge labels are compared; a parameter of the kernels whose definition has them."""
 
@@ -55,6 +56,8 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             X: training graphs.
             y: ignored.
         """
+        if "random_state" in self.get_params():
+            check_seed(self.random_state)
         check_parameters(self)
         self._fit(self._graphs(X, fitting=True))
         return self
