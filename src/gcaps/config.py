@@ -11,10 +11,12 @@ import math
 import tomllib
 from collections.abc import Mapping
 from copy import copy
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from gcaps.errors import ConfigError
 
@@ -25,6 +27,29 @@ FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 ClassWeight = Literal["balanced"] | dict[Any, float] | None
 """"balanced", or the weight of each class, as a constructor takes it."""
+
+
+def check_parameters(estimator: Any) -> None:
+    """Check the parameters of an estimator without settings against the annotations of its constructor.
+
+    Raises:
+        ConfigError: in one line, which parameter is wrong and what was given.
+    """
+    kind: Any = type(estimator)
+    for name, adapter in _parameter_types(kind).items():
+        value = getattr(estimator, name)
+        try:
+            adapter.validate_python(value.item() if isinstance(value, np.generic) else value, strict=True)
+        except ValidationError as error:
+            message = " or ".join(dict.fromkeys(one["msg"] for one in error.errors()))
+            raise ConfigError(f"{name}: {message} (given: {value!r})") from error
+
+
+@cache
+def _parameter_types(estimator: Any) -> dict[str, TypeAdapter[Any]]:
+    """The type of each parameter of a constructor."""
+    hints = get_type_hints(estimator.__init__)
+    return {name: TypeAdapter(hint) for name, hint in hints.items() if name != "return"}
 
 
 class Section(BaseModel):
