@@ -12,12 +12,13 @@ from copy import copy
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from gcaps.errors import ConfigError
 
 Auto = Literal["auto"]
 FeatureName = Literal["labels", "attributes", "degree", "constant", "fgsd"]
+EdgeFeatureName = Literal["labels", "attributes"]
 CapsuleName = Literal["moments", "central", "polynomial", "density", "routing"]
 FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf", "mean", "chebyshev", "cayley"]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
@@ -72,12 +73,28 @@ class Section(BaseModel):
 
 
 class FeatureConfig(Section):
-    """Node features before the first layer (spec section 4)."""
+    """Node features before the first layer (spec section 4), and edge features."""
 
     features: tuple[FeatureName, ...] | Auto = Field(
-        "auto", description="node features, joined with commas; auto: labels where the set has them, else degree"
+        "auto",
+        description="node features, joined with commas; auto: labels and attributes where the set has them, else degree",
+    )
+    edge_features: tuple[EdgeFeatureName, ...] | Auto = Field(
+        "auto",
+        description="edge features, joined with commas, or none; auto: labels and attributes where the set has them, "
+        "for the methods that use edges",
     )
     fgsd_bins: int = Field(32, ge=1, le=4096, description="bins of the harmonic-distance histogram")
+
+    @field_validator("features", "edge_features", mode="before")
+    @classmethod
+    def _names(cls, given: Any, info: ValidationInfo) -> Any:
+        """Take "labels,degree" for ("labels", "degree"), and None, "none" and "" for no edge features."""
+        if info.field_name == "edge_features" and (given is None or given in ("none", "", ("none",), ["none"])):
+            return ()
+        if isinstance(given, str) and given != "auto":
+            return tuple(name.strip() for name in given.split(","))
+        return given
 
 
 class CapsuleConfig(Section):
