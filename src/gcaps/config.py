@@ -77,11 +77,11 @@ class FeatureConfig(Section):
 
     features: tuple[FeatureName, ...] | Auto = Field(
         "auto",
-        description="node features, joined with commas; auto: labels and attributes where the set has them, else degree",
+        description="node features, joined with commas; auto: labels and attributes where nodes have them, else degree",
     )
     edge_features: tuple[EdgeFeatureName, ...] | Auto = Field(
         "auto",
-        description="edge features, joined with commas, or none; auto: labels and attributes where the set has them, "
+        description="edge features, joined with commas, or none; auto: labels and attributes where edges have them, "
         "for the methods that use edges",
     )
     fgsd_bins: int = Field(32, ge=1, le=4096, description="bins of the harmonic-distance histogram")

@@ -1,12 +1,18 @@
 """Relations and edge attributes in the graph capsule convolution."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
-from gcaps.nn import FILTERS, GraphCapsuleConv, batch_filter
+from gcaps.batching import BatchSource
+from gcaps.config import Config, FeatureConfig
+from gcaps.features import NodeFeatures
+from gcaps.models import GCAPS
+from gcaps.nn import FILTERS, GraphCapsuleConv, batch_filter, flatten_capsules
+from gcaps.nn.cpu.stack import can_fuse
 from gcaps.nn.filters import stack_relations
 from gcaps.testing import hostile_graphs
 from tests.conftest import whole_batch
@@ -38,7 +44,10 @@ def dense_parts(graph, edge_type, edge_attr, relations):
     parts = np.zeros((relations, n, n))
     attributes = np.zeros((n, n, edge_attr.shape[1]))
     for e, (i, j) in enumerate(graph.edge_index.T):
-        parts[edge_type[e], i, j] = A[i, j]
+        if edge_type[e] < 0:  # divided among all relations
+            parts[:, i, j] = A[i, j] / relations
+        else:
+            parts[edge_type[e], i, j] = A[i, j]
         attributes[i, j] = edge_attr[e]
     return A, parts, attributes
 
@@ -65,8 +74,8 @@ def expected_layer(conv, name, x, A, parts, attributes, W, relations):
     return out
 
 
-def full_weight(conv, unseen):
-    """[P, c, 1 + R·K, h] weights of every relation, summed up from their definition; the mean for unseen ones."""
+def full_weight(conv):
+    """[P, c, 1 + R·K, h] weights of every relation, summed up from their definition."""
     weight = conv.weight.detach().numpy()
     P, c, count, h = weight.shape
     K = (count - 1) // (conv.num_bases or conv.num_relations)
@@ -78,19 +87,16 @@ def full_weight(conv, unseen):
         blocks = np.stack(
             [sum(comp[r, b] * blocks[:, :, b] for b in range(comp.shape[1])) for r in range(len(comp))], 2
         )
-    if unseen:
-        blocks = np.concatenate([blocks, blocks.mean(2, keepdims=True)], 2)
     return np.concatenate([weight[:, :, :1], blocks.reshape(P, c, -1, h)], 2)
 
 
-def worst_error(conv, name, graphs, batch, unseen=False):
+def worst_error(conv, name, graphs, batch):
     torch.nn.init.normal_(conv.bias)
     if conv.gate is not None:
         torch.nn.init.normal_(conv.gate.bias)
     found = conv(batch.x, batch_filter(name, batch, conv.num_relations)).detach().numpy()
-    W, R = full_weight(conv, unseen), conv.num_relations + unseen
+    W, R = full_weight(conv), conv.num_relations
     edge_type = batch.edge_type.numpy() if conv.num_relations > 1 else np.zeros(len(batch.col), int)
-    edge_type = np.where(edge_type < 0, R - 1, edge_type)
     worst, first = 0.0, graphs.rowptr[graphs.ptr]
     for number in range(len(graphs)):
         nodes, arcs = slice(*graphs.ptr[number : number + 2]), slice(*first[number : number + 2])
@@ -109,7 +115,7 @@ def test_relations_match_dense_oracle(name, capsule_size, degree, bases):
             conv = GraphCapsuleConv(
                 3, 4, capsule_size, degree, filter=name, bound=2.0, num_relations=3, num_bases=bases
             ).double()
-            assert worst_error(conv, name, graphs, batch, unseen) <= 1e-10
+            assert worst_error(conv, name, graphs, batch) <= 1e-10
 
 
 @pytest.mark.parametrize("name", [name for name in FILTERS if name not in ("chebyshev", "cayley")])
@@ -156,20 +162,20 @@ def test_statistics_of_relations_and_gated_neighborhoods_match_dense_oracle(caps
 
 
 def test_filters_of_relations_sum_to_the_filter_of_the_graph():
-    _, batch = with_edges(seed=2, weighted=True)
+    _, batch = with_edges(seed=2, weighted=True, unseen=True)
     y = torch.randn(len(batch.dense), 5, dtype=torch.float64)
     for name in FILTERS:
         if name == "chebyshev":  # each M_r has its own −I
             continue
         M = batch_filter(name, batch, 3)
-        parts = stack_relations(M).matmul(y.repeat_interleave(3, 0)).unflatten(0, (-1, 3)).sum(1)
+        parts = stack_relations(M, y.dtype).matmul(y.repeat_interleave(3, 0)).unflatten(0, (-1, 3)).sum(1)
         torch.testing.assert_close(parts, M.matmul(y))
 
 
 @pytest.mark.parametrize("capsule", ["moments", "central", "polynomial", "density", "routing"])
 @pytest.mark.parametrize("degree", [1, 2])
 def test_edges_gradcheck(capsule, degree):
-    graphs, batch = with_edges(4, seed=3, unseen=True, largest=4, symmetric=False)
+    _, batch = with_edges(4, seed=3, unseen=True, largest=4, symmetric=False)
     conv = GraphCapsuleConv(
         3, 2, 2, degree, capsule, "random_walk", bound=2.0, activation="tanh", num_relations=3, num_bases=2, edge_dim=2
     ).double()
@@ -214,7 +220,7 @@ def test_edges_are_equivariant_to_the_order_of_nodes_and_edges(capsule):
 
 
 def test_one_relation_and_ones_as_gates_are_the_plain_layer():
-    graphs, batch = with_edges(seed=5)
+    _, batch = with_edges(seed=5)
     plain = GraphCapsuleConv(3, 4, 2, 2).double()
     related = GraphCapsuleConv(3, 4, 2, 2, num_relations=3, edge_dim=2).double()
     with torch.no_grad():
@@ -238,3 +244,78 @@ def test_edges_that_a_layer_needs_must_be_given():
         GraphCapsuleConv(3, 4, num_relations=2).double()(x, index, edge_type=torch.tensor([0, 2]))
     with pytest.raises(ValueError, match="chebyshev"):
         GraphCapsuleConv(3, 4, filter="chebyshev", edge_dim=2)
+
+
+def network_and_batch(edges, dtype=torch.float64, **settings):
+    """A network on hostile graphs with node labels and attributes, and edges of three relations and two attributes."""
+    graphs = hostile_graphs(48, seed=5, weighted=True, largest=20)
+    nodes = NodeFeatures.fit(FeatureConfig(features=("labels", "attributes")), graphs).encode(graphs)
+    batch = BatchSource(graphs, nodes, dtype).take(np.arange(48))
+    rng = np.random.default_rng(0)
+    edge_type = torch.from_numpy(rng.integers(-1 if edges == "unseen" else 0, 3, len(batch.col)))
+    edge_attr = torch.from_numpy(rng.standard_normal((len(batch.col), 2))).to(dtype)
+    shape = {} if edges == "attributes" else {"num_relations": 3}
+    shape |= {} if edges == "relations" else {"edge_dim": 2}
+    config = {"hidden": 4, "layers": 3, "rank": 4, "fc": 4, "reduce": "mean", "dropout": 0.5} | settings
+    network = GCAPS(nodes.shape[1], 2, Config(**config), **shape).to(dtype)
+    return network, replace(batch, edge_type=edge_type, edge_attr=edge_attr)
+
+
+def plain_capsules(network, batch):
+    M = batch_filter(network.config.filter, batch, network.num_relations)
+    x, outputs = batch.x, []
+    for conv in network.convs:
+        x = flatten_capsules(conv(x, M))
+        outputs.append(x)
+    return torch.cat(outputs, dim=1)
+
+
+@pytest.mark.parametrize("edges", ["relations", "attributes", "both", "unseen"])
+@pytest.mark.parametrize("name", ["laplacian", "symmetric", "random_walk", "adjacency", "kipf", "mean"])
+@pytest.mark.parametrize(("size", "degree", "bound"), [(1, 1, 3.0), (2, 0, 3.0), (2, 1, 3.0), (3, 3, None)])
+def test_compiled_relations_and_gates_equal_the_plain_layers(edges, name, size, degree, bound):
+    if bound is None and name in ("laplacian", "adjacency"):
+        bound = 2.0  # weights of 1e3 to the ninth power leave no digits to compare
+    network, batch = network_and_batch(edges, filter=name, capsule_size=size, degree=degree, bound=bound)
+    assert can_fuse(list(network.convs), batch, batch_filter(name, batch, network.num_relations))
+    found = []
+    for compute in (network.node_capsules, lambda batch: plain_capsules(network, batch)):
+        network.zero_grad()
+        Z = compute(batch)
+        (Z * torch.randn(Z.shape, generator=torch.Generator().manual_seed(1), dtype=Z.dtype)).sum().backward()
+        grads = [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in network.convs.parameters()]
+        found.append([Z.detach(), *grads])
+    for one, other in zip(*found, strict=True):
+        scale = max(1.0, float(other.abs().max()))
+        torch.testing.assert_close(one / scale, other / scale, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("edges", ["relations", "attributes", "both", "unseen"])
+@pytest.mark.parametrize("training", [False, True])
+def test_results_do_not_depend_on_the_number_of_threads(edges, training):
+    network, batch = network_and_batch(edges, torch.float32)
+    found = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        copied = copy.deepcopy(network).train(training)
+        copied.zero_grad()
+        Z = copied.node_capsules(batch)
+        Z.square().sum().backward()
+        found.append([Z.detach(), *(p.grad for p in copied.convs.parameters())])
+    torch.set_num_threads(1)
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("edges", ["relations", "attributes", "both", "unseen"])
+@pytest.mark.parametrize("capsule", ["moments", "central"])
+def test_a_batch_gives_what_its_graphs_give_one_by_one(edges, capsule):
+    network, batch = network_and_batch(edges, capsule=capsule)
+    network.eval()
+    together = network(batch)
+    graphs = hostile_graphs(48, seed=5, weighted=True, largest=20)
+    nodes = NodeFeatures.fit(FeatureConfig(features=("labels", "attributes")), graphs).encode(graphs)
+    source, first = BatchSource(graphs, nodes, torch.float64), graphs.rowptr[graphs.ptr]
+    for number in range(48):
+        arcs = slice(first[number], first[number + 1])
+        one = replace(source.take([number]), edge_type=batch.edge_type[arcs], edge_attr=batch.edge_attr[arcs])
+        torch.testing.assert_close(network(one)[0], together[number], rtol=1e-8, atol=1e-8)

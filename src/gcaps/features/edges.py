@@ -30,8 +30,8 @@ class EdgeMatrix:
 
     def take(self, arcs: Array) -> EdgeMatrix:
         """Return the rows of some arcs."""
-        relation, attr = (None if a is None else a[arcs] for a in (self.relation, self.attr))
-        return EdgeMatrix(relation, attr, self.shape)
+        relation = None if self.relation is None else self.relation[arcs]
+        return EdgeMatrix(relation, None if self.attr is None else self.attr[arcs], self.shape)
 
 
 class Relations(Fittable):

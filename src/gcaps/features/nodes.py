@@ -134,8 +134,8 @@ class NodeFeatures:
     def unseen(self, graphs: GraphSet) -> list[Unseen]:
         """Node and edge labels that the training graphs lack, and in how many of ``graphs`` each occurs.
 
-        In the features, such a node label is a row of zeros; an arc with such an edge label has the mean of the weights
-        of all relations.
+        In the features, such a node label is a row of zeros; an arc with such an edge label is divided among all
+        relations.
         """
         labels = self.parts.get("labels")
         nodes = labels.unseen(graphs) if isinstance(labels, LabelFeatures) else []

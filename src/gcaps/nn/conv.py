@@ -38,8 +38,8 @@ class GraphCapsuleConv(nn.Module):
 
     where :math:`\mathbf{M}_r` is made of the edges of relation r and normalised by the degrees of the whole graph, see
     :mod:`gcaps.nn.filters`. With ``num_bases`` B, :math:`\mathbf{W}_{prk} = \sum_{b=1}^{B} a_{rb} \mathbf{V}_{pbk}`
-    (basis decomposition; Schlichtkrull et al., 2018). An edge of a relation that is not among them (``edge_type`` −1)
-    has the mean of the weights of all relations.
+    (basis decomposition; Schlichtkrull et al., 2018). An edge whose relation is not known (``edge_type`` −1) counts as
+    1/R of an edge in every relation.
 
     Edge attributes :math:`\mathbf{e}_{ij}` weight the edges: entry ij of every filter, off its diagonal, is multiplied
     by a gate of each capsule component, which is 1 for attributes of zero at the start:
@@ -178,7 +178,7 @@ class GraphCapsuleConv(nn.Module):
     def _mix(self, x: Tensor, M: Filter) -> Tensor:
         """[n, P·h] argument of σ, without bias."""
         if self.num_relations > 1 or self.gate is not None:
-            return self._mix_edges(x, stack_relations(M))
+            return self._mix_edges(x, stack_relations(M, x.dtype))
         if self.capsule.pointwise:
             return filter_polynomial(self.capsule(x, M), self.weight, M)
         own = x @ self.weight[:, :, 0].transpose(0, 1).flatten(1)
@@ -199,15 +199,16 @@ class GraphCapsuleConv(nn.Module):
         else:
             own = x @ weight[:, :, 0].transpose(0, 1).flatten(1)
             U = self._statistics(x.repeat_interleave(R, dim=0), filters, weight) if orders else []
-        return own + relation_polynomial(U, filters).unflatten(0, (n, R)).sum(dim=1) if orders else own
+        return own + relation_polynomial(U, filters).view(n, R, -1).sum(dim=1) if orders else own
 
     def _statistics(self, copies: Tensor, filters: list[Filter], weight: Tensor) -> list[Tensor]:
         """[n·R, P·h] for each order: statistics of the neighborhoods of each relation, mixed."""
         R, statistics = filters[0].copies, [self.capsule(copies, M) for M in filters]
-        matrices = weight[:, :, 1:].unflatten(2, (R, -1))
+        P, c, count, h = weight.shape
+        matrices = weight[:, :, 1:].reshape(P, c, R, (count - 1) // R, h)
         parts = [
-            torch.einsum("nrc,crkh->nrkh", statistics[p % len(filters)][p].unflatten(0, (-1, R)), matrices[p])
-            for p in range(len(weight))
+            torch.einsum("nrc,crkh->nrkh", statistics[p % len(filters)][p].view(-1, R, c), matrices[p])
+            for p in range(P)
         ]
         return [torch.cat([part[:, :, k] for part in parts], dim=2).flatten(0, 1) for k in range(matrices.size(3))]
 
@@ -215,18 +216,17 @@ class GraphCapsuleConv(nn.Module):
         """[P, c, 1 + R·K, h] weights W_p0 and then W_prk, relation by relation.
 
         Args:
-            relations: R, one more than ``num_relations`` if there are edges of other relations.
+            relations: R of the filter.
         """
-        if relations < self.num_relations:
+        if relations != self.num_relations:
             raise ValueError(f"the layer has {self.num_relations} relations; give it edge_type")
-        if self.weight.size(2) == 1 or (self.comp is None and relations == self.num_relations):
+        if self.comp is None or self.weight.size(2) == 1:
             return self.weight
-        rest = self.weight[:, :, 1:].unflatten(2, (self.num_bases or self.num_relations, -1))
-        if self.comp is not None:
-            rest = torch.einsum("rb,pcbkh->pcrkh", self.comp, rest)
-        if relations > self.num_relations:
-            rest = torch.cat([rest, rest.mean(dim=2, keepdim=True)], dim=2)
-        return torch.cat([self.weight[:, :, :1], rest.flatten(2, 3)], dim=2)
+        P, c, count, h = self.weight.shape
+        B = self.comp.size(1)
+        rest = self.weight[:, :, 1:].reshape(P, c, B, (count - 1) // B, h)
+        combined = torch.einsum("rb,pcbkh->pcrkh", self.comp, rest)
+        return torch.cat([self.weight[:, :, :1], combined.flatten(2, 3)], dim=2)
 
     def gates(self, edge_attr: Tensor | None) -> Tensor | None:
         """[e, P] gates of edges with attributes [e, edge_dim]; None if the layer has none."""

@@ -8,7 +8,8 @@ Where edges are of R relations, A = Σ_r A_r, and every relation has a filter
 
     M_r = diag(d_r) + diag(l) A_r diag(r)
 
-with the vectors l and r of the whole graph, so that a neighbor counts the same in every relation. The diagonal of the
+with the vectors l and r of the whole graph, so that a neighbor counts the same in every relation. An edge of an unknown
+relation (−1) is divided among all relations, 1/R of its weight to each. The diagonal of the
 Laplacians is divided among relations by their degrees D_r, self-loops (kipf, mean) in equal parts, so that Σ_r M_r = M;
 for the Chebyshev filter, each M_r = 2 L_r / λ − I has its spectrum within ±1. :func:`stack_relations` makes them one
 matrix diag(M_1, …, M_R) on R copies of every node.
@@ -43,9 +44,9 @@ class Filter(NamedTuple):
     basis: str = "powers"
     """One of :data:`BASES`."""
     relation: Tensor | None = None
-    """[e] relation of each entry of A, from 0 to R − 1; None if there is only one."""
+    """[e] relation of each entry of A, from 0 to R − 1, or −1 if it is not known; None if there is only one."""
     relations: int = 1
-    """R; one more than those of the layer where entries of A are of none of these (``edge_type`` −1), the last."""
+    """R."""
     shares: Tensor | None = None
     """[n, R] diagonals of M_1 … M_R; None if they are zero."""
     edge_attr: Tensor | None = None
@@ -244,13 +245,12 @@ def _filter(
 ) -> Filter:
     degree, share = A.row_sums(like), None
     if relation is not None:
-        relation = relation.long()
-        if torch.compiler.is_compiling() or bool((relation < 0).any()):
-            relation, relations = torch.where(relation < 0, relations, relation), relations + 1
+        relation, rows = relation.long(), A.rows()
         value = torch.ones_like(A.col, dtype=like.dtype) if A.value is None else A.value.to(like.dtype)
-        at = A.rows() * relations + relation
+        known = torch.where(relation < 0, 0, value)
         share = torch.zeros(degree.size(0) * relations, dtype=like.dtype, device=like.device)
-        share = share.index_add(0, at, value).view(-1, relations)
+        share = share.index_add(0, rows * relations + relation.clamp(min=0), known).view(-1, relations)
+        share = share.index_add(0, rows, ((value - known) / relations).unsqueeze(1).expand(-1, relations))
     diagonal, left, right, symmetric, basis, shares = FILTERS[name](Structure(A, degree, graph, share))
     off = _scaled(A, left, right)
     off_t = off if symmetric and A_t is A else _scaled(A_t, right, left)
@@ -268,29 +268,57 @@ def _scaled(A: CSR, left: Tensor | None, right: Tensor | None) -> CSR:
     return CSR(A.rowptr, A.col, value, A.loops)
 
 
-def stack_relations(M: Filter) -> Filter:
-    """diag(M_1, …, M_R), and likewise diag(A_1, …, A_R), on R copies of every node; M itself if R = 1."""
+def stack_relations(M: Filter, dtype: torch.dtype) -> Filter:
+    """diag(M_1, …, M_R), and likewise diag(A_1, …, A_R), on R copies of every node, in this type; M itself if R = 1."""
     if M.relation is None:
         return M
-    R, rows = M.relations, M.A.rows()
-    row, col = rows * R + M.relation, M.A.col * R + M.relation
+    R, relation, entry, factor = M.relations, M.relation, None, None
+    if torch.compiler.is_compiling() or bool((relation < 0).any()):
+        entry, relation, factor = _divided(relation, R)
+    rows, col = (at if entry is None else at[entry] for at in (M.A.rows(), M.A.col))
+    row, col = rows * R + relation, col * R + relation
     count = (M.A.rowptr.size(0) - 1) * R
     # entries are in the order of rows and columns, so a stable sort by one end keeps the other in order
     order, order_t = torch.argsort(row, stable=True), torch.argsort(col, stable=True)
     ptr, ptr_t = pointer(row, count), pointer(col, count)
 
     def pair(of: CSR) -> tuple[CSR, CSR]:
-        values = (None, None) if of.value is None else (of.value[order], of.value[order_t])
+        value = of.value if of.value is None or entry is None else of.value[entry]
+        if factor is not None:
+            share = factor.to(dtype) / R
+            value = share if value is None else value * share
+        values = (None, None) if value is None else (value[order], value[order_t])
         return CSR(ptr, col[order], values[0], of.loops), CSR(ptr_t, row[order_t], values[1], of.loops)
+
+    at = order if entry is None else entry[order]
 
     return Filter(
         None if M.shares is None else M.shares.reshape(-1, 1),
         *pair(M.off),
         *pair(M.A),
         M.basis,
-        edge_attr=None if M.edge_attr is None else M.edge_attr.index_select(0, order),
+        edge_attr=None if M.edge_attr is None else M.edge_attr.index_select(0, at),
         copies=R,
     )
+
+
+def _divided(relation: Tensor, R: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Divide entries of unknown relations among all: the original entry, the relation, and R times its share, R or 1.
+
+    While compiling, where the number of entries must not depend on values, every entry is divided, into shares that may
+    be 0.
+    """
+    if torch.compiler.is_compiling():
+        entry = torch.arange(relation.size(0), device=relation.device).repeat_interleave(R)
+        divided = torch.arange(R, device=relation.device).repeat(relation.size(0))
+        own = relation[entry]
+        return entry, divided, torch.where(own < 0, 1, R * (own == divided))
+    times = torch.where(relation < 0, R, 1)
+    entry = torch.repeat_interleave(torch.arange(relation.size(0), device=relation.device), times)
+    position = torch.arange(entry.size(0), device=relation.device) - (times.cumsum(0) - times)[entry]
+    own = relation[entry]
+    unknown = own < 0
+    return entry, torch.where(unknown, position, own), torch.where(unknown, 1, R)
 
 
 def gated(M: Filter, gate: Tensor) -> Filter:
