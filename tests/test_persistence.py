@@ -93,7 +93,7 @@ def damage_page(change):
         (damage_page(lambda page: page["resolved"].update(layers=3)), "damaged"),
         (damage_page(lambda page: page["parameters"].update(unknown=3)), "unknown"),
         (damage_page(lambda page: page["state"]["features"].update(magic={})), "damaged"),
-        (damage_page(lambda page: page.pop("classes")), "damaged"),
+        (damage_page(lambda page: page.pop("target")), "damaged"),
     ],
 )
 def test_a_damaged_model_is_one_clear_error(model, tmp_path, damage, words):

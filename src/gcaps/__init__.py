@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from gcaps.data.catalog import load as load
     from gcaps.data.graphset import GraphSet as GraphSet
     from gcaps.estimators import GraphCapsuleClassifier as GraphCapsuleClassifier
+    from gcaps.estimators import GraphCapsuleRegressor as GraphCapsuleRegressor
     from gcaps.estimators import GraphEnsemble as GraphEnsemble
     from gcaps.estimators import KernelSVC as KernelSVC
+    from gcaps.estimators import KernelSVR as KernelSVR
     from gcaps.estimators import RandomCapsuleSVC as RandomCapsuleSVC
     from gcaps.evaluation import Comparison as Comparison
     from gcaps.evaluation import Result as Result
@@ -27,7 +29,17 @@ if TYPE_CHECKING:
 _HOMES = {
     "Comparison": "evaluation",
     "Config": "config",
-    **dict.fromkeys(("GraphCapsuleClassifier", "GraphEnsemble", "KernelSVC", "RandomCapsuleSVC"), "estimators"),
+    **dict.fromkeys(
+        (
+            "GraphCapsuleClassifier",
+            "GraphCapsuleRegressor",
+            "GraphEnsemble",
+            "KernelSVC",
+            "KernelSVR",
+            "RandomCapsuleSVC",
+        ),
+        "estimators",
+    ),
     "GraphSet": "data.graphset",
     "Result": "evaluation",
     "compare": "evaluation",

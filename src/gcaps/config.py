@@ -7,7 +7,9 @@ options, TOML files, saved models and reports follow these fields. Settings that
 
 from __future__ import annotations
 
+import math
 import tomllib
+from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -22,6 +24,8 @@ EdgeFeatureName = Literal["labels", "attributes"]
 CapsuleName = Literal["moments", "central", "polynomial", "density", "routing"]
 FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf", "mean", "chebyshev", "cayley"]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+ClassWeight = Literal["balanced"] | dict[Any, float] | None
+""""balanced", or the weight of each class, as a constructor takes it."""
 
 
 class Section(BaseModel):
@@ -69,6 +73,29 @@ class Section(BaseModel):
             return cls.parse(given or {})
         if not isinstance(given, cls):
             raise ConfigError(f"{cls.method} takes a {cls.__name__}, not a {type(given).__name__}")
+        return given
+
+
+class ClassConfig(Section):
+    """How classes of different frequency count; without effect in regression."""
+
+    class_weight: Literal["balanced"] | dict[str, float] | None = Field(
+        None,
+        description="weight of each class: balanced (inversely to its number of training graphs), or weights by class, "
+        "no=1,yes=4",
+    )
+
+    @field_validator("class_weight", mode="before")
+    @classmethod
+    def _named_as_strings(cls, given: Any) -> Any:
+        """Name classes as JSON does, so that 1 and "1" are the same class."""
+        return {str(name): weight for name, weight in given.items()} if isinstance(given, Mapping) else given
+
+    @field_validator("class_weight")
+    @classmethod
+    def _not_negative(cls, given: Any) -> Any:
+        if isinstance(given, dict) and not all(math.isfinite(weight) and weight >= 0 for weight in given.values()):
+            raise ValueError("weights are finite numbers of 0 or more")
         return given
 
 
@@ -136,6 +163,9 @@ class TrainingConfig(Section):
         "dispersed",
     )
     batch_size: int = Field(32, ge=1, description="graphs per step")
+    sampling: Literal["shuffle", "balanced"] = Field(
+        "shuffle", description="graphs of an epoch: each once, or as many drawn with every class equally likely"
+    )
     lr: float = Field(0.005, gt=0, description="Adam's initial learning rate")
     schedule: Literal["step", "cosine"] = Field(
         "step", description="learning rate: times decay every decay_every epochs, or half a cosine that ends at 0"
@@ -178,8 +208,8 @@ def with_default(section: type[Section], name: str, default: Any) -> Any:
     return field
 
 
-class Config(TrainingConfig, CapsuleConfig, FeatureConfig):  # fields come in reverse order of the bases
-    """GCAPS-CNN: GC(h, P) × layers → [M, C] → FC → FC → softmax (spec section 5).
+class Config(ClassConfig, TrainingConfig, CapsuleConfig, FeatureConfig):  # fields come in reverse order of the bases
+    """GCAPS-CNN: GC(h, P) × layers → [M, C] → FC → FC → outputs (spec section 5).
 
     The defaults were chosen on inner validation (docs/results/tuning.md).
     """
@@ -209,7 +239,7 @@ class Config(TrainingConfig, CapsuleConfig, FeatureConfig):  # fields come in re
         return self
 
 
-class RandomCapsuleConfig(CapsuleConfig, FeatureConfig):
+class RandomCapsuleConfig(ClassConfig, CapsuleConfig, FeatureConfig):
     """A support vector classifier on graph vectors of random (untrained) capsules."""
 
     method: ClassVar[str] = "capsule-svm"
@@ -226,7 +256,7 @@ class RandomCapsuleConfig(CapsuleConfig, FeatureConfig):
     threads: int = Field(1, ge=1, description="CPU threads; results belong to this number")
 
 
-class BaselineConfig(TrainingConfig, FeatureConfig):
+class BaselineConfig(ClassConfig, TrainingConfig, FeatureConfig):
     """Settings that the baseline networks share; what a network's own paper sets is its default."""
 
     weight_decay: float = with_default(TrainingConfig, "weight_decay", 0.0)
@@ -332,7 +362,7 @@ class DeepSetsConfig(BaselineConfig):
     lr: float = with_default(TrainingConfig, "lr", 0.005)
 
 
-class KernelConfig(Section):
+class KernelConfig(ClassConfig):
     """A graph kernel with an SVM; the kernel's parameters and C are chosen by inner cross-validation."""
 
     selection: ClassVar[str] = "inner"
@@ -409,7 +439,7 @@ class MLGConfig(KernelConfig):
     samples: int = Field(100, ge=1, description="reference nodes of the shared basis")
 
 
-class ForestConfig(Section):
+class ForestConfig(ClassConfig):
     """A random forest on histograms of harmonic distances (FGSD; Verma and Zhang, 2017)."""
 
     method: ClassVar[str] = "fgsd"

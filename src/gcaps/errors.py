@@ -57,3 +57,7 @@ class MemoryLimitError(GcapsError):
     """A computation refused before it allocates more than the machine holds."""
 
     exit_code: ClassVar[int] = 7
+
+
+class DataWarning(UserWarning):
+    """Something in the source of graphs that is not used, or was changed on reading; the command line prints a note."""

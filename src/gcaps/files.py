@@ -1,10 +1,12 @@
-"""Write files and folders atomically: write to a temporary path beside the goal, then rename."""
+"""Write files and folders atomically (to a temporary path beside the goal, then rename); limits on what is read."""
 
 from __future__ import annotations
 
 import glob
 import json
+import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -12,9 +14,49 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gcaps.errors import GcapsError
+from gcaps.errors import ConfigError, DataError, GcapsError
 
 LOCK = "lock"
+MAX_BYTES = 1 << 36
+"""Size of the largest file that is read, and of what a compressed one may unpack to (64 GiB); ``GCAPS_MAX_BYTES``."""
+MAX_PARSED_BYTES = 1 << 32
+"""The same for formats that are parsed as a whole: JSON, GraphML, NPZ, parquet (4 GiB)."""
+_SPECIAL = {
+    stat.S_IFIFO: "a named pipe, which may never end",
+    stat.S_IFCHR: "a device, which may never end",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket, which may never end",
+}
+
+
+def max_bytes(default: int = MAX_BYTES) -> int:
+    """Largest number of bytes that may be read from a file: the environment variable ``GCAPS_MAX_BYTES``."""
+    own = os.environ.get("GCAPS_MAX_BYTES", "")
+    if own and not own.isdecimal():
+        raise ConfigError(f"GCAPS_MAX_BYTES is {own!r}; it should be a number of bytes")
+    return int(own) if own else default
+
+
+def require_file(path: Path, limit: int = MAX_BYTES) -> None:
+    """Raise a DataError unless ``path`` is a regular file of at most ``limit`` bytes, or as GCAPS_MAX_BYTES says."""
+    try:
+        found = path.stat()
+    except FileNotFoundError as error:
+        raise DataError("does not exist", str(path)) from error
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror or error})", str(path)) from error
+    kind = stat.S_IFMT(found.st_mode)
+    if kind in _SPECIAL:
+        raise DataError(f"is {_SPECIAL[kind]}; write the data to a file first", str(path))
+    if kind == stat.S_IFDIR:
+        raise DataError("is a folder where a file is expected", str(path))
+    if found.st_size > max_bytes(limit):
+        raise DataError(too_large(found.st_size, limit), str(path))
+
+
+def too_large(size: int, limit: int = MAX_BYTES) -> str:
+    """Return the message for a file of more bytes than the limit."""
+    return f"has {size:,} bytes, more than the limit of {max_bytes(limit):,}; split it, or set GCAPS_MAX_BYTES"
 
 
 @contextmanager

@@ -12,19 +12,20 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from gcaps.data.arrays import Array
+from gcaps.data.targets import Target
 from gcaps.errors import ConfigError, GcapsError, ModelError
 from gcaps.estimators.registry import estimator_named
 from gcaps.files import replacing, write_json
 from gcaps.version import __version__
 
 if TYPE_CHECKING:
-    from gcaps.estimators.base import GraphClassifier
+    from gcaps.estimators.base import GraphEstimator
 
 PAGE, ARRAYS, MEMBERS = "model.json", "model.safetensors", "members"
-FORMAT = 2
+FORMAT = 3
 
 
-def save(estimator: GraphClassifier, path: str | Path) -> None:
+def save(estimator: GraphEstimator, path: str | Path) -> None:
     """Write a fitted estimator to the folder ``path``; a model that was there before is replaced as a whole."""
     goal = Path(path)
     if goal.exists() and not (goal / PAGE).is_file():
@@ -33,11 +34,11 @@ def save(estimator: GraphClassifier, path: str | Path) -> None:
         _write(estimator, folder)
 
 
-def _write(estimator: GraphClassifier, folder: Path) -> None:
+def _write(estimator: GraphEstimator, folder: Path) -> None:
     folder.mkdir(parents=True)
     arrays, values = estimator.state()
     save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / ARRAYS)
-    members: list[GraphClassifier] = getattr(estimator, "members", [])
+    members: list[GraphEstimator] = getattr(estimator, "members", [])
     for number, member in enumerate(members):
         _write(member, folder / MEMBERS / str(number))
     page = {
@@ -48,7 +49,7 @@ def _write(estimator: GraphClassifier, folder: Path) -> None:
         "parameters": _parameters(estimator),
         "resolved": estimator.resolved_,
         "resolution": [str(entry) for entry in estimator.resolution_],
-        "classes": {"dtype": estimator.classes_.dtype.str, "names": estimator.classes_.tolist()},
+        "target": estimator.target_.to_dict(),
         "data": getattr(estimator, "data_", {}),
         "state": values,
         "members": len(members),
@@ -57,7 +58,7 @@ def _write(estimator: GraphClassifier, folder: Path) -> None:
     write_json(folder / PAGE, page)
 
 
-def _parameters(estimator: GraphClassifier) -> dict[str, Any]:
+def _parameters(estimator: GraphEstimator) -> dict[str, Any]:
     """Return the constructor's arguments as JSON values; those that have none are left at their default on loading."""
     plain = {}
     for name, value in estimator.get_params(deep=False).items():
@@ -68,7 +69,7 @@ def _parameters(estimator: GraphClassifier) -> dict[str, Any]:
     return plain
 
 
-def load_model(path: str | Path) -> GraphClassifier:
+def load_model(path: str | Path) -> GraphEstimator:
     """Read the fitted estimator that its ``save`` method or ``gcaps train`` wrote.
 
     Raises:
@@ -89,7 +90,7 @@ def load_model(path: str | Path) -> GraphClassifier:
         raise ModelError(f"{folder}: is damaged or not a gcaps model ({reason})") from error
 
 
-def _read(folder: Path) -> GraphClassifier:
+def _read(folder: Path) -> GraphEstimator:
     page = json.loads((folder / PAGE).read_text(encoding="utf-8"))
     if page["format"] != FORMAT:
         raise ModelError(f"{folder}: has format {page['format']}, this gcaps reads format {FORMAT}; train it anew")
@@ -97,8 +98,8 @@ def _read(folder: Path) -> GraphClassifier:
         raise ModelError(f"{folder / ARRAYS}: is not the file that {PAGE} was written with; save the model again")
     kind: Any = estimator_named(page["estimator"])
     parameters = {name: tuple(v) if isinstance(v, list) else v for name, v in page["parameters"].items()}
-    estimator: GraphClassifier = kind(**_required(page["estimator"], parameters))
-    estimator.classes_ = np.asarray(page["classes"]["names"], dtype=np.dtype(page["classes"]["dtype"]))
+    estimator: GraphEstimator = kind(**_required(page["estimator"], parameters))
+    estimator.target_ = Target.from_dict(page["target"])
     estimator.resolved_, estimator.data_ = dict(page["resolved"]), dict(page["data"])
     estimator.resolution_, estimator.chosen_, estimator.curves_, estimator.epoch_ = [], {}, None, 1
     arrays: dict[str, Array] = dict(load_file(folder / ARRAYS))
@@ -109,5 +110,5 @@ def _read(folder: Path) -> GraphClassifier:
 
 
 def _required(class_name: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Give a KernelSVC its argument without default; the fitted kernel is part of the state."""
-    return {"kernel": (), **parameters} if class_name == "KernelSVC" else parameters
+    """Give a machine on any kernel its argument without default; the fitted kernel is part of the state."""
+    return {"kernel": (), **parameters} if class_name in ("KernelSVC", "KernelSVR") else parameters

@@ -15,7 +15,7 @@ import pytest
 
 import gcaps
 from gcaps.errors import ConfigError, DataError, GcapsError
-from gcaps.estimators.kernel_svm import KernelClassifier
+from gcaps.estimators.kernel_svm import KernelEstimator
 from gcaps.estimators.registry import METHODS, estimator_class
 from gcaps.evaluation import Comparison, Fold, Limits, Outcome, Plan, PlannedData, compare, evaluate, stratified_folds
 from gcaps.evaluation.child import answer
@@ -215,8 +215,8 @@ def events_of(plan, label, folds, **changes):
 
 
 def test_folds_of_a_kernel_share_one_preparation(plan, monkeypatch):
-    calls, grams = [], KernelClassifier.grams
-    monkeypatch.setattr(KernelClassifier, "grams", lambda *given: calls.append(1) or grams(*given))
+    calls, grams = [], KernelEstimator.grams
+    monkeypatch.setattr(KernelEstimator, "grams", lambda *given: calls.append(1) or grams(*given))
     events = events_of(plan, "wl", [2, 0])
     assert [(e["event"], e.get("fold")) for e in events] == [
         ("load", None), ("prepare", None), ("fold", 2), ("done", 2), ("fold", 0), ("done", 0), ("end", None)
@@ -228,7 +228,7 @@ def test_a_preparation_that_fails_fails_all_its_folds(plan, monkeypatch):
     def prepare(self, prepared):
         raise MemoryError
 
-    monkeypatch.setattr(KernelClassifier, "prepare", prepare)
+    monkeypatch.setattr(KernelEstimator, "prepare", prepare)
     assert events_of(plan, "wl", [0, 1])[2:] == [
         {"event": "failed", "fold": None, "status": "memory", "error": "MemoryError"}, {"event": "end"}
     ]  # fmt: skip

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from gcaps.kernels.svm import SVM, choose, class_scores, fit_svm, inner_splits, solve, svm_path
+from gcaps.kernels.svm import SVM, accuracy_of, choose, class_scores, fit_svm, inner_splits, solve, svm_path
 
 
 def test_the_best_kernel_and_the_smallest_sufficient_c_are_chosen() -> None:
@@ -10,7 +10,7 @@ def test_the_best_kernel_and_the_smallest_sufficient_c_are_chosen() -> None:
     y = np.repeat([0, 1, 2], 20)
     x = np.eye(3)[y] + 0.05 * rng.standard_normal((60, 3))
     noise = rng.standard_normal((60, 3))
-    choice = choose([noise @ noise.T, x @ x.T, x @ x.T], y, [100.0, 1.0], inner_splits(y, 5, 0))
+    choice = choose([noise @ noise.T, x @ x.T, x @ x.T], accuracy_of(y), [100.0, 1.0], inner_splits(y, 5, 0))
     assert choice == (1, 1.0, 1.0)
 
 
@@ -60,7 +60,7 @@ def test_the_solution_meets_the_optimality_conditions(kind: str, C: float) -> No
     rng = np.random.default_rng(3)
     K, sign = gram_of(kind, 80, rng), np.where(rng.random(80) < 0.4, 1.0, -1.0)
     beta, g = np.zeros(80), -sign
-    solve(K.astype(np.float32), sign, C, 1e-3, 10**6, beta, g)
+    solve(K.astype(np.float32), sign, sign, np.full(len(sign), C), 1e-3, 10**6, beta, g)
     assert abs(beta.sum()) < 1e-9 * C * 80
     assert (sign * beta >= 0).all()
     assert (sign * beta <= C).all()

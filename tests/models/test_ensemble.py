@@ -7,8 +7,9 @@ from gcaps.batching import BatchSource
 from gcaps.config import Config
 from gcaps.errors import MemoryLimitError
 from gcaps.estimators import make_estimator
-from gcaps.models.ensemble import Ensemble, mean_probability_logits
+from gcaps.models.ensemble import Ensemble
 from gcaps.models.gcaps import require_memory
+from gcaps.models.losses import mean_outputs
 from gcaps.models.registry import build_network
 from gcaps.nn import MeanCovariance
 from gcaps.testing import hostile_graphs
@@ -29,7 +30,7 @@ def test_probabilities_are_the_mean_of_the_networks():
     torch.testing.assert_close(torch.softmax(network(batch), 1), expected)
     torch.testing.assert_close(network(batch).exp(), expected)
     torch.testing.assert_close(
-        mean_probability_logits([torch.tensor([[900.0, 0.0]])] * 2).exp(), torch.tensor([[1.0, 0.0]])
+        mean_outputs("classification", [torch.tensor([[900.0, 0.0]])] * 2).exp(), torch.tensor([[1.0, 0.0]])
     )
     assert network.embed(batch).shape[1] == 3 * network.networks[0].embed(batch).shape[1]
 
@@ -48,7 +49,7 @@ def test_each_network_learns_from_its_own_loss():
     for gradient, parameter in zip(found, network.parameters(), strict=True):
         torch.testing.assert_close(gradient, parameter.grad)
     torch.testing.assert_close(loss, alone[0][0] + alone[1][0])
-    torch.testing.assert_close(logits, mean_probability_logits([one for _, one in alone]))
+    torch.testing.assert_close(logits, mean_outputs("classification", [one for _, one in alone]))
 
 
 @pytest.mark.parametrize("method", ["gcaps", "gin", "pscn"])

@@ -109,8 +109,8 @@ def test_training_on_hostile_graphs_stays_finite_and_is_repeatable(method, hosti
     second, again, _ = fit(hostile, indices, config, seed=3, watch=indices)
     assert np.isfinite(curves.loss).all()
     assert curves == again
-    found = first.predict_proba(hostile)
-    np.testing.assert_array_equal(found, second.predict_proba(hostile))
+    found = first.scores(hostile)
+    np.testing.assert_array_equal(found, second.scores(hostile))
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-5)
 
 
@@ -178,4 +178,4 @@ def test_ecc_says_that_edge_labels_are_missing():
     assert mutag.edge_labels is not None
     fitted, _, _ = fit(mutag, np.arange(20), small("ecc", epochs=1), seed=0)
     with pytest.raises(DataError, match="1 edge labels"):
-        fitted.predict_proba(replace(mutag, edge_labels=None))
+        fitted.scores(replace(mutag, edge_labels=None))

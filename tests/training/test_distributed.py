@@ -54,7 +54,7 @@ with joined("start again"):
     model = GraphCapsuleClassifier(**settings, random_state=3).fit(graphs).fitted_
     if is_first_process():
         support, deviations = (getattr(model.network.networks[1], name).tolist() for name in ("support", "scale"))
-        print(json.dumps({"support": support, "scale": deviations, "scores": model.predict_proba(graphs).tolist()}))
+        print(json.dumps({"support": support, "scale": deviations, "scores": model.scores(graphs).tolist()}))
 """
 
 

@@ -81,7 +81,7 @@ def test_validation_picks_the_best_epoch_and_gives_back_its_weights(graphs):
     assert len(curves.validation) == 8
     assert curves.validation[epoch - 1] == max(curves.validation)
     _, held = inner_split(graphs.y, 0.25, 0)
-    found = (model.predict_proba(graphs.subset(held)).argmax(1) == graphs.y[held]).mean()
+    found = (model.scores(graphs.subset(held)).argmax(1) == graphs.y[held]).mean()
     assert found == pytest.approx(curves.validation[epoch - 1])
 
 

@@ -42,7 +42,7 @@ class Batch:
     batch: Tensor
     """[n] graph of each node."""
     y: Tensor | None
-    """[B] class number of each graph."""
+    """[B] class number of each graph, or [B, T] targets with NaN where a value is missing."""
     one_hot_index: Tensor | None = None
     """[n, c] int32 columns of x that are 1, −1 for none; None if x has no one-hot columns."""
     one_hot: int = 0
@@ -56,7 +56,7 @@ class Batch:
     each arc represents.
     """
     sample_weight: Tensor | None = None
-    """[B] weight of each graph's loss; None if all are 1."""
+    """[B] or [B, T] weight of each graph's loss; None if all are 1."""
     edge_type: Tensor | None = None
     """[e] relation of each arc, −1 for one that the training graphs lack; None if all are of one relation."""
     edge_attr: Tensor | None = None
@@ -100,8 +100,8 @@ class BatchSource:
         extras: tensors that batches carry besides features and edges.
         merge: represent all nodes of a graph that no network can distinguish by one row, where that pays; for networks
             that take :attr:`Batch.multiplicity` into account. Nodes of graphs with edge features are not merged.
-        y: [G] class number of each graph.
-        sample_weight: [G] weight of each graph's loss.
+        y: [G] class number of each graph, or [G, T] targets.
+        sample_weight: [G] or [G, T] weight of each graph's loss.
         prepared: results shared by several sources of the same set, such as the colors that ``merge`` needs.
     """
 
@@ -112,7 +112,7 @@ class BatchSource:
         dtype: torch.dtype = torch.float32,
         extras: Extras | None = None,
         merge: bool = False,
-        y: Ints | None = None,
+        y: Array | None = None,
         sample_weight: Floats | None = None,
         prepared: PreparedSet | None = None,
     ) -> None:

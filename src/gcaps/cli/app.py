@@ -9,9 +9,11 @@ import difflib
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
-from gcaps.errors import GcapsError
+from gcaps.errors import DataWarning, GcapsError
 from gcaps.version import __version__
 
 VERBS = {
@@ -42,8 +44,18 @@ Graph classification with graph capsules: train, predict, and find out honestly 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a verb; an error that the user can mend is one line and an exit code, never a traceback."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    shown = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
+        if issubclass(category, DataWarning):
+            print(f"note: {' '.join(str(message).split())}", file=sys.stderr)
+        else:
+            shown(message, category, *rest)
+
     try:
-        _run(given)
+        with warnings.catch_warnings():
+            warnings.showwarning = show
+            _run(given)
     except GcapsError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gcaps.estimators.registry import METHODS
 
+if TYPE_CHECKING:
+    from gcaps.data.graphset import GraphSet
+
 Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A TU folder or zip, a saved GraphSet, a CSV of SMILES, or a name: see [bold]gcaps data list[/bold].",
+        help="Graphs: a TU folder or zip, a table of molecules (CSV, TSV, SMI, SDF), GraphML, node-link JSON, NPZ, edge "
+        "tables, a saved GraphSet, or a name: see [bold]gcaps data list[/bold].",
         show_default=False,
     ),
 ]
@@ -27,3 +32,130 @@ MethodName = Annotated[
         help=f"{', '.join(METHODS)}. Each has settings of its own: --method NAME --help lists them.",
     ),
 ]
+
+TaskName = Annotated[
+    str,
+    typer.Option(
+        "--task",
+        metavar="auto|classification|multilabel|regression",
+        help="What the targets are: classes, several binary targets, or numbers. auto: told by their values.",
+    ),
+]
+
+_PANEL = "Reading"
+TargetColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="NAME",
+        help="Column to predict, or several: A,B or a pattern such as 'NR-*,SR-*'. Needed if a table leaves a choice.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+SmilesColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--smiles",
+        metavar="NAME",
+        help="Column of SMILES; by default found by its name or its content.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--id",
+        metavar="NAME",
+        help="Column that names each graph; by default found by its name, else graphs are numbered.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Stop at the first row that is not a valid molecule; by default such rows are reported and left out.",
+        rich_help_panel=_PANEL,
+    ),
+]
+EmptyGraphs = Annotated[
+    str | None,
+    typer.Option(
+        "--empty",
+        metavar="drop|error",
+        help="Graphs without nodes: leave them out, or stop (default: stop; gcaps predict leaves their rows empty).",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+DirectedGraphs = Annotated[
+    str | None,
+    typer.Option(
+        "--directed",
+        metavar="error|symmetrize",
+        help="Directed graphs: stop, or forget directions (default: stop).",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+
+
+def reading_options(
+    source: str | Path | Sequence[str] | None = None,
+    *,
+    target: str | None = None,
+    smiles: str | None = None,
+    id: str | None = None,  # noqa: A002 - the option's name
+    strict: bool = False,
+    empty: str | None = None,
+    directed: str | None = None,
+    columns: Sequence[str] = (),
+    predicting: bool = False,
+    root: str | Path | None = None,
+) -> dict[str, Any]:
+    """Return the keyword arguments of :func:`gcaps.load` that the shared options of a verb mean.
+
+    Call it before anything heavy is imported: the header of each table of ``source`` is checked here, so that a wrong
+    column name is reported within a second.
+
+    Args:
+        source: the verb's DATA, one or several; None if there is nothing to check.
+        target: value of ``--target``, and so on for the other options.
+        smiles: of ``--smiles``.
+        id: of ``--id``.
+        strict: of ``--strict``.
+        empty: of ``--empty``.
+        directed: of ``--directed``.
+        columns: further columns of a table that the verb needs, such as that of ``--split group:COLUMN``.
+        predicting: graphs need no targets, and those without nodes are left out by default.
+        root: folder that is searched first for names.
+    """
+    options: dict[str, Any] = {
+        "target": target,
+        "smiles": smiles,
+        "id": id,
+        "columns": tuple(columns),
+        "invalid": "error" if strict else "skip",
+        "empty": empty or ("drop" if predicting else "error"),
+        "directed": directed or "error",
+        "labelled": not predicting,
+    }
+    from gcaps.data.catalog import check_header
+    from gcaps.data.reading import Reading
+
+    reading = Reading(**options)
+    sources = [] if source is None else [source] if isinstance(source, str | Path) else list(source)
+    for one in sources:
+        check_header(one, reading, root)
+    return options
+
+
+def report_skipped(graphs: GraphSet, most: int = 5) -> None:
+    """Say on standard error which rows of the source were left out, and why."""
+    for one in graphs.skipped[:most]:
+        typer.echo(f"left out: row {one.row + 1} ({one.id}): {one.reason}", err=True)
+    if len(graphs.skipped) > most:
+        typer.echo(f"left out: {len(graphs.skipped) - most:,} more; gcaps data check lists them", err=True)

@@ -9,12 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcaps.cli.arguments import Data
+from gcaps.cli.arguments import (
+    Data,
+    DirectedGraphs,
+    EmptyGraphs,
+    IdColumn,
+    SmilesColumn,
+    Strict,
+    TargetColumn,
+    reading_options,
+    report_skipped,
+)
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from gcaps.data.audit import Facts
+    from gcaps.data.graphset import GraphSet
     from gcaps.data.download import Progress
 
 app = typer.Typer(
@@ -93,63 +104,107 @@ def get(
 
 
 @app.command("check")
-def check(source: Data, root: Root = None, unlabelled: Unlabelled = False) -> None:
-    """Read a data set strictly and say what is in it.
+def check(
+    source: Data,
+    root: Root = None,
+    unlabelled: Unlabelled = False,
+    target: TargetColumn = None,
+    smiles: SmilesColumn = None,
+    id: IdColumn = None,  # noqa: A002 - the option's name
+    strict: Strict = False,
+    empty: EmptyGraphs = None,
+    directed: DirectedGraphs = None,
+) -> None:
+    """Read a data set and say what is in it: task, targets, missing values, duplicates, rows that were left out.
 
     A fault is one line that names the file, its line and the remedy, with exit code 3. Duplicates are counted because
-    a graph that stands both in a training and in a test fold makes every method look better than it is.
+    a graph that is both in a training and in a test fold makes every method look better than it is.
 
-    Example: [bold]gcaps data check MUTAG[/bold]  or  [bold]gcaps data check my/DATA.zip[/bold]
+    Example: [bold]gcaps data check MUTAG[/bold]  or  [bold]gcaps data check BACE.csv --target Class[/bold]
     """
+    options = reading_options(
+        source, target=target, smiles=smiles, id=id, strict=strict, empty=empty, directed=directed,
+        predicting=unlabelled, root=root,
+    )  # fmt: skip
     from gcaps.data.audit import facts
     from gcaps.data.catalog import load
 
-    found = facts(load(source, root, labelled=not unlabelled))
+    found = facts(load(source, root, **options))
     for part in _tables(found):
         _print(part)
+    for line in _advice(found, source, target):
+        typer.echo(line)
 
 
 @app.command("convert")
 def convert(
     source: Data,
     out: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The folder to write, by convention NAME.gset.", show_default=False)
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            help="NAME.gset (a GraphSet folder), .zip (TU), .json (node-link), .graphml, .edges (a folder of tables), or "
+            ".csv (molecules).",
+            show_default=False,
+        ),
     ],
     root: Root = None,
     unlabelled: Unlabelled = False,
-    smiles: Annotated[
-        str | None,
-        typer.Option("--smiles", metavar="NAME", help="Of a table: its column of SMILES; by default guessed."),
-    ] = None,
-    label: Annotated[
-        str | None,
-        typer.Option(
-            "--label", metavar="NAME", help="Of a table: its column of classes (integers); by default guessed."
-        ),
-    ] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Of a table: leave out rows that cannot be read, and count them.")
-    ] = False,
+    target: TargetColumn = None,
+    smiles: SmilesColumn = None,
+    id: IdColumn = None,  # noqa: A002 - the option's name
+    strict: Strict = False,
+    empty: EmptyGraphs = None,
+    directed: DirectedGraphs = None,
 ) -> None:
-    """Write a data set as a GraphSet folder, which opens at once whatever its size.
+    """Write a data set in another format, which the end of OUT's name says.
 
-    The folder holds plain .npy files that are mapped into memory, not read. A GraphSet that stood there is replaced.
-    The set itself may be larger than memory. Tables of molecules (CSV, TSV) need RDKit: pip install 'gcaps\\[chem]'.
+    A GraphSet folder (NAME.gset) opens at once whatever its size: it holds plain .npy files that are mapped into memory,
+    and the set may be larger than memory. A set of that name is replaced. Molecules need RDKit: pip install
+    'gcaps\\[chem]'.
 
-    Example: [bold]gcaps data convert COLLAB COLLAB.gset[/bold]  or  [bold]gcaps data convert hiv.csv hiv.gset[/bold]
+    Example: [bold]gcaps data convert COLLAB COLLAB.gset[/bold]  or  [bold]gcaps data convert Lipophilicity.csv
+    lipo.gset --target exp[/bold]
     """
+    options = reading_options(
+        source, target=target, smiles=smiles, id=id, strict=strict, empty=empty, directed=directed,
+        predicting=unlabelled, root=root,
+    )  # fmt: skip
     from gcaps.data.catalog import convert
-    from gcaps.data.io.smiles import Columns
 
-    columns = Columns(smiles, label, skip_bad)
     with _progress(f"{source} to {out}", bytes_=False) as progress:
-        graphs = convert(source, out, root, labelled=not unlabelled, columns=columns, progress=progress)
-    size = sum(file.stat().st_size for file in out.iterdir())
-    skipped = graphs.notes.get("skipped_rows", 0)
+        graphs = convert(source, out, root, progress=progress, **options)
+    size = sum(file.stat().st_size for file in out.iterdir()) if out.is_dir() else out.stat().st_size
     typer.echo(
         f"{out}: {len(graphs):,} graphs, {graphs.num_nodes:,} nodes, {graphs.num_edges:,} edges, "
-        f"{graphs.num_classes} classes, {size:,} bytes" + (f"; {skipped:,} rows skipped" if skipped else "")
+        f"{_targets_in_words(graphs)}, {size:,} bytes"
+        + (f"; {len(graphs.skipped):,} rows left out" if graphs.skipped else "")
     )
+    report_skipped(graphs)
+
+
+def _targets_in_words(graphs: GraphSet) -> str:
+    from gcaps.data.targets import infer_task
+
+    if graphs.y is None:
+        return "no targets"
+    if graphs.y.ndim == 2:
+        return f"{graphs.y.shape[1]} targets"
+    return "a number each" if infer_task(graphs.y).task == "regression" else f"{graphs.num_classes} classes"
+
+
+def _advice(found: Facts, source: str, target: str | None) -> Iterator[str]:
+    """Yield what to do next, in commands that exist."""
+    import shlex
+
+    if found.skipped:
+        yield f"{len(found.skipped):,} rows are left out by every command; --strict stops at the first of them"
+    mixed = found.identical.conflicting_graphs
+    if mixed:
+        yield f"{mixed:,} graphs are stored more than once with different targets: decide which are right"
+    if found.targets:
+        chosen = f" --target {shlex.quote(target)}" if target else ""
+        yield f"next: gcaps evaluate {shlex.quote(source)}{chosen}"
 
 
 def _print(what: RenderableType) -> None:
@@ -190,12 +245,30 @@ def _tables(found: Facts) -> Iterator[RenderableType]:
     for what, value in describe(found).items():
         table.add_row(what, value)
     yield table
-    if found.classes:
+    if 0 < len(found.classes) <= 50:
         balance = Table(box=None, pad_edge=False)
         balance.add_column("class", justify="right")
         balance.add_column("graphs", justify="right")
         balance.add_column("share")
+        known = sum(found.classes.values())
         for name, count in found.classes.items():
-            share = count / found.graphs
+            share = count / known
             balance.add_row(str(name), f"{count:,}", f"{'█' * max(1, round(30 * share)):<30} {share:.1%}")
         yield balance
+    elif len(found.targets) > 1:
+        yield _targets_table(found)
+
+
+def _targets_table(found: Facts) -> RenderableType:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("target", "known", "missing", "values"):
+        table.add_column(title, justify="right" if title in ("known", "missing") else "left")
+    for one in found.targets[:50]:
+        counts = ", ".join(f"{value}: {count:,}" for value, count in list(one.counts.items())[:4])
+        spread = (
+            f"{one.quartiles[0]:g} to {one.quartiles[-1]:g}, median {one.quartiles[2]:g}" if one.quartiles else counts
+        )
+        table.add_row(one.name, f"{one.known:,}", f"{found.graphs - one.known:,}", spread)
+    return table

@@ -13,11 +13,12 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from gcaps.config import CapsuleConfig, Config, FeatureConfig, Section, TrainingConfig
+from gcaps.config import CapsuleConfig, ClassConfig, Config, FeatureConfig, Section, TrainingConfig
 from gcaps.errors import ConfigError
 from gcaps.estimators.registry import config_class, method_of
 
 _PANELS: dict[type[BaseModel], str] = {
+    ClassConfig: "Classes",
     FeatureConfig: "Node features",
     CapsuleConfig: "Capsules and readout",
     TrainingConfig: "Training",
@@ -120,6 +121,8 @@ def _metavar(annotation: Any) -> str:
         elif get_origin(part) is tuple:
             entries = get_args(get_args(part)[0])  # the names of a Literal; numbers have none
             names.append(",".join(map(str, entries)) if entries else _metavar(get_args(part)[0]) + ",…")
+        elif get_origin(part) is dict:
+            names.append("CLASS=X,…")
         else:
             names.append({"int": "N", "float": "X", "bool": "on|off"}.get(part.__name__, part.__name__.upper()))
     return "|".join(names)
@@ -138,4 +141,6 @@ def _read(field: FieldInfo, text: str | bool) -> Any:
         return tuple(text.split(","))
     if text.lower() == "none":
         return None
+    if any(get_origin(kind) is dict for kind in kinds) and "=" in text:
+        return dict(part.rsplit("=", 1) for part in text.split(",") if "=" in part)
     return text

@@ -1,13 +1,31 @@
-"""``gcaps predict``: classes and probabilities for graphs, as CSV."""
+"""``gcaps predict``: classes and probabilities, or values, for graphs, as CSV."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gcaps.cli.arguments import Data, Model
+from gcaps.cli.arguments import (
+    Data,
+    DirectedGraphs,
+    EmptyGraphs,
+    IdColumn,
+    Model,
+    SmilesColumn,
+    Strict,
+    TargetColumn,
+    reading_options,
+    report_skipped,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcaps.data.arrays import Floats
+    from gcaps.data.graphset import GraphSet
+    from gcaps.data.targets import Target
 
 
 def run(
@@ -16,35 +34,132 @@ def run(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="CSV file; by default standard output.")
     ] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            min=0,
+            max=1,
+            help="Predict the second of two classes where its probability is above this (default 0.5).",
+            show_default=False,
+        ),
+    ] = None,
+    target: TargetColumn = None,
+    smiles: SmilesColumn = None,
+    id: IdColumn = None,  # noqa: A002 - the option's name
+    strict: Strict = False,
+    empty: EmptyGraphs = None,
+    directed: DirectedGraphs = None,
 ) -> None:
-    """Predict the class of every graph: a CSV row with the graph's id, the class and all probabilities.
+    """Predict every graph: a CSV row with its id and its class and probabilities, or its values in their units.
 
-    The graphs need no labels; where they have them, the accuracy is printed too.
+    Rows come in the order of the input. A row that is not a graph, such as an invalid SMILES, stays empty and is
+    reported. Graphs need no targets; where they have them, the metrics are printed too.
 
     Example: [cyan]gcaps predict mutag-model MUTAG -o predictions.csv[/cyan]
+
+    Example: [cyan]gcaps predict esol-model new.csv --smiles structure -o solubility.csv[/cyan]
     """
+    reading_options(data, smiles=smiles, id=id, predicting=True)
+    from gcaps.errors import ConfigError
+    from gcaps.files import write_text
+    from gcaps.persistence import load_model
+
+    estimator = load_model(model)
+    predicted = estimator.target_
+    if threshold is not None and (predicted.classes is None or len(predicted.classes) != 2):
+        raise ConfigError("--threshold is for two classes, or for binary targets")
+    graphs = _read(
+        data, predicted, target=target, smiles=smiles, id=id, strict=strict, empty=empty, directed=directed
+    )  # fmt: skip
+    scores = estimator.scores(graphs)
+    text = "".join(_rows(graphs, predicted, scores, threshold))
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(output, text)
+        typer.echo(f"{output}: {len(graphs):,} predictions", err=True)
+    report_skipped(graphs)
+    _warn_of_unseen(estimator, graphs)
+    _print_metrics(graphs, predicted, scores)
+
+
+def _read(data: str, predicted: Target, **given: Any) -> GraphSet:
+    """Load the graphs, with targets of the names that the model predicts where the source has them."""
+    from gcaps.data.catalog import load
+    from gcaps.errors import DataError
+
+    options = reading_options(data, **given, predicting=True)
+    if given["target"] is not None:
+        return load(data, **options)
+    try:
+        return load(data, **{**options, "target": list(predicted.names)})
+    except DataError:
+        return load(data, **options)
+
+
+def _rows(graphs: GraphSet, target: Target, scores: Floats, threshold: float | None) -> Iterator[str]:
+    """Yield the lines of the table; a row of the source that is not a graph has its id and nothing else."""
     import csv
     import io
 
     import numpy as np
 
-    from gcaps.data.catalog import load
-    from gcaps.files import write_text
-    from gcaps.persistence import load_model
+    def line(cells: list[Any]) -> str:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerow(cells)
+        return text.getvalue()
 
-    estimator = load_model(model)
-    graphs = load(data, labelled=False)
-    probabilities = estimator.predict_proba(graphs)
-    chosen = estimator.classes_[probabilities.argmax(axis=1)]
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["graph", "class", *(f"p({name})" for name in estimator.classes_)])
-    for graph, name, row in zip(graphs.ids, chosen, probabilities, strict=True):
-        table.writerow([graph, name, *(f"{p:.6f}" for p in row)])
-    if output is None:
-        typer.echo(text.getvalue(), nl=False)
+    if target.classes is None:
+        header, cells = list(target.names), [[f"{v:.6g}" for v in row] for row in scores]
     else:
-        write_text(output, text.getvalue())
-        typer.echo(f"{output}: {len(graphs)} predictions", err=True)
-    if graphs.y is not None:
-        typer.echo(f"accuracy {np.mean(chosen == graphs.y):.1%} on {len(graphs)} labelled graphs", err=True)
+        chosen = target.decode(scores)
+        if threshold is not None:
+            second = scores[:, 1] if target.task == "classification" else scores
+            chosen = target.classes[(second > threshold).astype(np.int64)]
+        shares = [[f"{p:.6f}" for p in row] for row in scores]
+        if target.task == "classification":
+            header = ["class", *(f"p({name})" for name in target.classes)]
+            cells = [[name, *row] for name, row in zip(chosen, shares, strict=True)]
+        else:
+            header = [title for name in target.names for title in (name, f"p({name} = {target.classes[1]})")]
+            cells = [
+                [cell for pair in zip(names, row, strict=True) for cell in pair]
+                for names, row in zip(chosen.tolist(), shares, strict=True)
+            ]
+    yield line(["graph", *header])
+    skipped = {one.row: one.id for one in graphs.skipped}
+    rows = zip(graphs.ids, cells, strict=True)
+    for position in range(len(graphs) + len(skipped)):
+        if position in skipped:
+            yield line([skipped[position], *[""] * len(header)])
+        else:
+            name, row = next(rows)
+            yield line([name, *row])
+
+
+def _warn_of_unseen(estimator: Any, graphs: GraphSet) -> None:
+    """Say which node labels no training graph had: predictions for these graphs are guesses."""
+    features = getattr(getattr(estimator, "fitted_", None), "features", None)
+    unseen = getattr(features, "unseen", None)
+    if unseen is not None and (found := unseen(graphs)):
+        typer.echo(f"warning: {found}", err=True)
+
+
+def _print_metrics(graphs: GraphSet, target: Target, scores: Floats) -> None:
+    """Print the metrics of the task where the graphs have targets that the model knows."""
+    if graphs.y is None:
+        return
+    import numpy as np
+
+    from gcaps.data.targets import has_target
+    from gcaps.evaluation.metrics import compute_metrics
+
+    known = has_target(graphs.y)
+    width = 1 if graphs.y.ndim == 1 else graphs.y.shape[1]
+    kinds_agree = (graphs.y.dtype.kind == "U") == (target.classes is not None and target.classes.dtype.kind == "U")
+    if not known.any() or width != len(target.names) or not kinds_agree:
+        return
+    found = compute_metrics(target, graphs.y[known], scores[known])
+    shown = ", ".join(f"{name} {value:.3f}" for name, value in found.items() if np.isfinite(value))
+    typer.echo(f"{shown} on {int(known.sum()):,} graphs with targets", err=True)

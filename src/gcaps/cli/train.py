@@ -1,15 +1,31 @@
-"""``gcaps train``: a classifier from all graphs of a data set."""
+"""``gcaps train``: a predictor from all graphs of a data set."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gcaps.cli.arguments import Data, MethodName, Seed
+from gcaps.cli.arguments import (
+    Data,
+    DirectedGraphs,
+    EmptyGraphs,
+    IdColumn,
+    MethodName,
+    Seed,
+    SmilesColumn,
+    Strict,
+    TargetColumn,
+    TaskName,
+    reading_options,
+    report_skipped,
+)
 from gcaps.cli.options import command_of
+
+if TYPE_CHECKING:
+    from gcaps.data.targets import Target
 
 
 def command(arguments: Sequence[str]) -> Callable[..., None]:
@@ -21,13 +37,20 @@ def run(
     data: Data,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="Folder for the model.")],
     method: MethodName = "gcaps",
+    task: TaskName = "auto",
     seed: Seed = 0,
+    target: TargetColumn = None,
+    smiles: SmilesColumn = None,
+    id: IdColumn = None,  # noqa: A002 - the option's name
+    strict: Strict = False,
+    empty: EmptyGraphs = None,
+    directed: DirectedGraphs = None,
     *,
     config: Any,
 ) -> None:
-    """Train a method on all graphs of a data set and save the classifier.
+    """Train a method on all graphs of a data set and save the classifier or regressor.
 
-    Its training accuracy does not tell how good it is on new graphs: [bold]gcaps evaluate[/bold] does.
+    How well it fits its training graphs does not tell how good it is on new ones: [bold]gcaps evaluate[/bold] does.
 
     While a network is trained, MODEL.checkpoint holds its state; an interrupted training is resumed from it when the
     command is started again. With torchrun several processes share one training: same batches, same result up to
@@ -35,14 +58,21 @@ def run(
 
     Example: [cyan]gcaps train MUTAG -o mutag-model --epochs 50[/cyan]
 
-    Example: [cyan]gcaps train MUTAG --method wl -o wl-model[/cyan]
+    Example: [cyan]gcaps train ESOL.csv --target "measured log solubility in mols per litre" -o esol-model[/cyan]
+
+    Example: [cyan]gcaps train MUTAG --method wl --class-weight balanced -o wl-model[/cyan]
 
     Example: [cyan]torchrun --nproc-per-node 4 -m gcaps train graphs.zip -o model[/cyan]
     """
+    options = reading_options(
+        data, target=target, smiles=smiles, id=id, strict=strict, empty=empty, directed=directed
+    )  # fmt: skip
     from rich.console import Console
 
     from gcaps.data.catalog import load
+    from gcaps.data.targets import has_target, resolve_task
     from gcaps.estimators.auto import resolve
+    from gcaps.estimators.base import targets_of
     from gcaps.estimators.registry import make_estimator
     from gcaps.nn.distributed import is_first_process
     from gcaps.training import training_bar
@@ -50,12 +80,19 @@ def run(
 
     checkpoint = output.with_name(output.name + ".checkpoint")
     with joined(f"run the same command again: it resumes from {checkpoint}"):
-        graphs = load(data)
+        graphs = load(data, **options)
         console = Console(stderr=True, quiet=not is_first_process(), highlight=False)
+        report_skipped(graphs)
+        known = has_target(targets_of(graphs))
+        if not known.all():
+            console.print(f"left out: {(~known).sum():,} graphs without a target")
+            graphs = graphs[known]
+        posed = resolve_task(targets_of(graphs), task, graphs.name)
+        console.print(f"  task = {posed.task} ({'auto: ' if task == 'auto' else ''}{posed.reason})", markup=False)
+        model = make_estimator(method, config, random_state=seed, task=posed.task)
         settings, resolution = resolve(config, graphs)
         for entry in resolution:
             console.print(f"  {entry}", markup=False)
-        model = make_estimator(method, config, random_state=seed)
         with training_bar(graphs.name, getattr(settings, "epochs", 1), console=console) as report:
             model.fit_all(graphs, on_epoch=lambda epoch: report(0, epoch), checkpoint=checkpoint)
         if not is_first_process():
@@ -64,8 +101,16 @@ def run(
     curves = model.curves_
     how = "" if curves is None else f", epoch {model.epoch_}, training loss {curves.loss[model.epoch_ - 1]:.3f}"
     Console().print(
-        f"[bold]{output}[/bold]: {graphs.name}, {len(graphs)} graphs, {len(model.classes_)} classes, "
-        f"{model.describes}{how}",
+        f"[bold]{output}[/bold]: {graphs.name}, {len(graphs)} graphs, {in_words(model.target_)}, {model.describes}{how}",
         highlight=False,
         soft_wrap=True,
     )
+
+
+def in_words(target: Target) -> str:
+    """Return what a model predicts."""
+    if target.task == "classification" and target.classes is not None:
+        return f"{len(target.classes)} classes"
+    if target.task == "multilabel":
+        return f"{len(target.names)} binary targets"
+    return f"regression of {', '.join(target.names)}"

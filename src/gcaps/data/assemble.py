@@ -5,14 +5,15 @@ Readers of objects collect fields graph by graph in :class:`Column`; error messa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from gcaps.data.arrays import Array, Floats, Ints, counting_argsort, pointer
-from gcaps.data.graphset import GraphSet, SelfLoops
+from gcaps.data.graphset import GraphSet, SelfLoops, Skipped
+from gcaps.data.reading import listed
 from gcaps.errors import DataError
 
 
@@ -165,6 +166,30 @@ def _require_symmetric_weights(arcs: EdgeRows, reverse: Ints, ptr: Ints) -> None
             f"the edge between {_ends(arcs, a, ptr)} (numbered from 0) has weight {arcs.weight[a]:g} in one "
             f"direction and {arcs.weight[reverse[a]]:g} in the other; graphs are undirected: average the two first"
         )
+
+
+def without_empty(graphs: GraphSet, empty: str, names: Callable[[int], str] | None = None) -> GraphSet:
+    """Drop graphs without nodes if ``empty`` is ``"drop"``: they are listed in ``skipped``, and the others keep their ids.
+
+    ``names`` gives the name of a graph in error messages, by default ``graphs[i]``.
+
+    Raises:
+        DataError: there are such graphs and ``empty`` is ``"error"``, or all graphs are such; the message lists them.
+    """
+    without = np.flatnonzero(graphs.sizes == 0)
+    if not len(without):
+        return graphs
+    names = names or place
+    if empty == "error":
+        others = listed([names(int(i)) for i in without[1:]], 5)
+        also = f" (nor have {others})" if others else ""
+        raise DataError(
+            f'has no nodes{also}; remove it, or leave it out: empty="drop", --empty drop', names(without[0])
+        )
+    if len(without) == len(graphs):
+        raise DataError("has no graph with nodes", graphs.name)
+    skipped = (*graphs.skipped, *(Skipped(int(i), str(graphs.ids[i]), "has no nodes") for i in without))
+    return replace(graphs.subset(graphs.sizes > 0), skipped=skipped)
 
 
 def place(graph: int | np.integer) -> str:

@@ -11,14 +11,16 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from gcaps.data.arrays import Array, Ints
-from gcaps.data.graphset import GraphSet
+from gcaps.data.graphset import GraphSet, Skipped
 from gcaps.data.hashing import neighbors_of_set, stored_hashes, wl_hashes
+from gcaps.data.io.molecules import canonical_smiles
+from gcaps.data.targets import infer_task, missing
 
 _NOTES = {
     "duplicate_arcs": "edge rows that repeat another, dropped",
     "conflicting_duplicates": "of these with another label or attribute than the first, which counts",
     "one_way_arcs": "edges given in one direction only, completed",
-    "skipped_rows": "rows of the table that could not be read, left out",
+    "parallel_edges": "parallel edges, merged",
     "guessed_sizes": "graphs whose number of nodes is guessed from their edges",
 }
 
@@ -32,9 +34,22 @@ class Duplicates:
     graphs: int
     """Graphs in these groups."""
     conflicting_groups: int
-    """Groups with more than one class: no method that takes their graphs for equal classifies all of them correctly."""
+    """Groups with different targets: no method that takes their graphs for equal predicts all of them correctly."""
     conflicting_graphs: int
     """Graphs in conflicting groups."""
+
+
+@dataclass(frozen=True)
+class TargetFacts:
+    """One column of ``y``."""
+
+    name: str
+    known: int
+    """Graphs that have a value."""
+    counts: Mapping[Any, int]
+    """Number of graphs of each value; empty for real numbers."""
+    quartiles: tuple[float, ...] = ()
+    """Minimum, quartiles and maximum of real numbers."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +58,11 @@ class Facts:
 
     name: str
     graphs: int
+    task: str
+    """The task that ``y`` poses and why; empty without ``y``."""
+    targets: tuple[TargetFacts, ...]
     classes: Mapping[Any, int]
-    """Number of graphs of each class, by its value in ``y``; empty without ``y``."""
+    """Number of graphs of each class, by its value in ``y``; empty without ``y`` and for other tasks."""
     nodes_min: int
     nodes_mean: float
     nodes_max: int
@@ -63,23 +81,32 @@ class Facts:
     edgeless: int
     """Graphs without edges."""
     identical: Duplicates
-    """Graphs that are stored identically."""
+    """Graphs that are stored identically; of molecules, those with the same canonical SMILES, stereochemistry included."""
+    without_stereo: Duplicates | None
+    """Molecules with the same canonical SMILES without stereochemistry; None for other graphs."""
     look_alikes: Duplicates
     """Graphs that Weisfeiler-Lehman refinement does not distinguish. All isomorphic graphs are among them, and possibly
     others, so these are upper bounds."""
     notes: Mapping[str, int]
     """What the reader changed."""
+    skipped: tuple[Skipped, ...]
+    """Rows of the source that could not be made a graph."""
 
 
 def facts(graphs: GraphSet) -> Facts:
     """Count everything in :class:`Facts`; takes seconds for tens of millions of edges."""
     sizes = graphs.sizes
-    names, codes = (np.zeros(0), None) if graphs.y is None else np.unique(graphs.y, return_inverse=True)
-    counts: Ints = np.zeros(0, dtype=np.int64) if codes is None else np.bincount(codes)
+    targets = _targets(graphs)
+    codes = _codes(graphs.y)
+    task = "" if graphs.y is None or not any(one.known for one in targets) else infer_task(graphs.y)
+    molecules = canonical_smiles(graphs.columns["smiles"].tolist()) if "smiles" in graphs.columns else None
+    same, flat = (stored_hashes(graphs), None) if molecules is None else map(np.asarray, molecules)
     return Facts(
         name=graphs.name,
         graphs=len(graphs),
-        classes=dict(zip(names.tolist(), counts.tolist(), strict=True)),
+        task=task if isinstance(task, str) else f"{task.task} ({task.reason})",
+        targets=targets,
+        classes=targets[0].counts if len(targets) == 1 else {},
         nodes_min=int(sizes.min(initial=graphs.num_nodes)),
         nodes_mean=graphs.num_nodes / max(len(graphs), 1),
         nodes_max=int(sizes.max(initial=0)),
@@ -92,10 +119,42 @@ def facts(graphs: GraphSet) -> Facts:
         self_loops=0 if graphs.loops is None else len(graphs.loops.node),
         disconnected=int((_components(graphs) > 1).sum()),
         edgeless=int((graphs.arc_counts == 0).sum()),
-        identical=_duplicates(stored_hashes(graphs), codes),
+        identical=_duplicates(same, codes),
+        without_stereo=None if flat is None else _duplicates(flat, codes),
         look_alikes=_duplicates(wl_hashes(graphs), codes),
         notes=dict(graphs.notes),
+        skipped=graphs.skipped,
     )
+
+
+def _targets(graphs: GraphSet) -> tuple[TargetFacts, ...]:
+    if graphs.y is None:
+        return ()
+    table = graphs.y[:, None] if graphs.y.ndim == 1 else graphs.y
+    named = graphs.target_names if len(graphs.target_names) == table.shape[1] else None
+    titles = named or (("y",) if table.shape[1] == 1 else tuple(f"y{i}" for i in range(table.shape[1])))
+    return tuple(_target(name, column) for name, column in zip(titles, table.T, strict=True))
+
+
+def _target(name: str, column: Array) -> TargetFacts:
+    known = column[~missing(column)]
+    if len(known) and infer_task(known).task == "regression":
+        return TargetFacts(name, len(known), {}, tuple(np.percentile(known, (0, 25, 50, 75, 100)).tolist()))
+    whole = known.astype(np.int64) if known.dtype.kind == "f" else known  # integers of which some are missing
+    values, counts = np.unique(whole, return_counts=True)
+    return TargetFacts(name, len(known), dict(zip(values.tolist(), counts.tolist(), strict=True)))
+
+
+def _codes(y: Array | None) -> Ints | None:
+    """[G, T] number of each value, −1 where it is missing."""
+    if y is None:
+        return None
+    table = y[:, None] if y.ndim == 1 else y
+    codes = np.full(table.shape, -1, dtype=np.int64)
+    for t, column in enumerate(table.T):
+        known = ~missing(column)
+        codes[known, t] = np.unique(column[known], return_inverse=True)[1]
+    return codes
 
 
 def _distinct(labels: Ints | None) -> tuple[int, ...]:
@@ -106,7 +165,7 @@ def describe(found: Facts) -> dict[str, str]:
     """Return the facts in words, by topic; what is absent and harmless is left out."""
     rows = {
         "graphs": f"{found.graphs:,}",
-        "classes": str(len(found.classes)) if found.classes else "no graph labels",
+        **_described_targets(found),
         "nodes": f"{found.nodes_min:,} to {found.nodes_max:,}, {found.nodes_mean:.2f} on average",
         "edges": f"{found.edges_mean:.2f} on average",
         "node labels": _columns(found.node_labels),
@@ -117,13 +176,38 @@ def describe(found: Facts) -> dict[str, str]:
         "in several pieces": _share(found.disconnected, found.graphs),
         "without edges": _share(found.edgeless, found.graphs) if found.edgeless else "",
         "stored twice": _repeated(found.identical, found.graphs),
+        "without stereo": "" if found.without_stereo is None else _repeated(found.without_stereo, found.graphs),
         "look-alikes": _repeated(found.look_alikes, found.graphs),
     }
     if found.look_alikes.groups:
         rows["look-alikes"] += " (by Weisfeiler-Lehman hash: an upper bound on graphs isomorphic to another)"
     notes = {key: count for key, count in found.notes.items() if count and key not in ("rows", "self_loops")}
     rows["on reading"] = "; ".join(f"{n:,} {_NOTES.get(key, key.replace('_', ' '))}" for key, n in notes.items())
+    if found.skipped:
+        shown = "; ".join(f"row {one.row + 1} ({one.id}): {one.reason}" for one in found.skipped[:3])
+        more = "" if len(found.skipped) <= 3 else f"; and {len(found.skipped) - 3:,} more"
+        rows["left out"] = f"{len(found.skipped):,} rows: {shown}{more}"
     return {topic: text for topic, text in rows.items() if text}
+
+
+def _described_targets(found: Facts) -> dict[str, str]:
+    if not found.targets:
+        return {"classes": "no graph labels"}
+    rows = {"task": found.task}
+    if len(found.targets) == 1:
+        (one,) = found.targets
+        rows |= {"target": one.name if one.name != "y" else "", "classes": str(len(one.counts)) if one.counts else ""}
+        if one.quartiles:
+            low, first, median, third, high = one.quartiles
+            rows["values"] = f"{low:g} to {high:g}, median {median:g}, half of them from {first:g} to {third:g}"
+    else:
+        rows["targets"] = str(len(found.targets))
+    lacking = [(one.name, found.graphs - one.known) for one in found.targets if one.known < found.graphs]
+    if lacking:
+        total = found.graphs * len(found.targets)
+        count = sum(number for _, number in lacking)
+        rows["missing values"] = f"{count:,} of {total:,}"
+    return rows
 
 
 def _share(count: int, total: int) -> str:
@@ -133,7 +217,7 @@ def _share(count: int, total: int) -> str:
 def _repeated(found: Duplicates, total: int) -> str:
     groups = f", in {found.groups:,} groups" if found.groups else ""
     mixed = found.conflicting_graphs
-    conflicts = f"; {mixed:,} of them in groups of more than one class" if mixed else ""
+    conflicts = f"; {mixed:,} of them in groups with different targets" if mixed else ""
     return _share(found.graphs, total) + groups + conflicts
 
 
@@ -160,13 +244,15 @@ def _components(graphs: GraphSet) -> Ints:
     return np.bincount(graph_of_component, minlength=len(graphs))
 
 
-def _duplicates(hashes: Array, classes: Ints | None) -> Duplicates:
+def _duplicates(hashes: Array, codes: Ints | None) -> Duplicates:
+    """Count equal ``hashes`` [G], and groups whose targets ``codes`` [G, T] differ; missing ones (−1) never do."""
     _, group, size = np.unique(hashes, return_inverse=True, return_counts=True)
     several = size > 1
     conflict = np.zeros(len(size), dtype=bool)
-    if classes is not None:
+    for column in () if codes is None else codes.T:
+        known = column >= 0
         lowest, highest = np.full(len(size), np.iinfo(np.int64).max), np.full(len(size), -1)
-        np.minimum.at(lowest, group, classes)
-        np.maximum.at(highest, group, classes)
-        conflict = lowest < highest
+        np.minimum.at(lowest, group[known], column[known])
+        np.maximum.at(highest, group[known], column[known])
+        conflict |= lowest < highest
     return Duplicates(int(several.sum()), int(size[several].sum()), int(conflict.sum()), int(size[conflict].sum()))

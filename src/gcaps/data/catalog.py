@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import difflib
+import fnmatch
 import importlib.util
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
 
 from gcaps.data.graphset import Graph, GraphSet
-from gcaps.data.io.objects import from_objects
-from gcaps.data.io.smiles import Columns, is_table, molecule_chunks, read_smiles, table_name
-from gcaps.data.io.tu import read_tu
+from gcaps.data.io.export import export, is_exported
+from gcaps.data.io.objects import from_objects, require_list
+from gcaps.data.io.smiles import molecule_chunks, read_molecules
+from gcaps.data.io.sources import (
+    check_path,
+    format_of,
+    has_known_ending,
+    is_data_folder,
+    open_molecules,
+    read_files,
+    read_path,
+)
+from gcaps.data.io.tables import frame_table
 from gcaps.data.io.tu_stream import convert_tu
-from gcaps.data.storage import is_saved, open_saved
+from gcaps.data.reading import Directed, Empty, Invalid, Reading, listed
+from gcaps.data.storage import open_saved
 from gcaps.data.synthetic import make_families
+from gcaps.data.targets import missing
 from gcaps.data.writer import write_graphs
 from gcaps.errors import DataError
 
@@ -23,7 +39,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from torch_geometric.data import Data
 
-Source: TypeAlias = "str | Path | GraphSet | Iterable[Graph] | Iterable[Data] | Iterable[nx.Graph]"
+Source: TypeAlias = "str | Path | GraphSet | Iterable[Graph] | Iterable[Data] | Iterable[nx.Graph] | Any"
 
 
 class DataSet(NamedTuple):
@@ -60,33 +76,103 @@ CATALOG: dict[str, DataSet] = {
 }
 
 
-def load(source: Source, root: str | Path | None = None, *, labelled: bool = True) -> GraphSet:
+def load(
+    source: Source,
+    root: str | Path | None = None,
+    *,
+    target: str | Sequence[str] | None = None,
+    smiles: str | None = None,
+    id: str | None = None,  # noqa: A002 - the word of the command line and of tables
+    columns: Sequence[str] = (),
+    invalid: Invalid = "error",
+    empty: Empty = "error",
+    directed: Directed = "error",
+    labelled: bool = True,
+    nodes: str | Path | None = None,
+    labels: str | Path | None = None,
+) -> GraphSet:
     """Load graphs from any source.
 
     Args:
         source: one of
 
             - a GraphSet, which is returned as it is;
-            - PyG ``Data`` objects, NetworkX graphs or :class:`Graph` objects;
-            - the path of a TU folder or zip, of a saved GraphSet, or of a table of molecules (``.csv`` or ``.tsv``; see
-              :func:`gcaps.data.read_smiles`, which also takes the names of its columns);
+            - a list or array of PyG ``Data`` objects, NetworkX graphs, RDKit molecules, SMILES or :class:`Graph`
+              objects; a pandas DataFrame or Series with a column of SMILES;
+            - the path of a TU folder or zip; of a saved GraphSet; of a table of molecules (CSV, TSV, list of SMILES,
+              SDF, parquet); of GraphML, node-link JSON or .npz; of a table of edges, or a folder with ``edges.csv``,
+              ``nodes.csv`` and ``graphs.csv``;
             - a name, which is searched for in ``root``, in the folders of the environment variable ``GCAPS_DATA``, in
               the download cache, and among the sets that need no file; a folder may hold ``NAME.gset``, ``NAME.zip`` or
               ``NAME/``.
         root: folder that is searched first.
-        labelled: require labels of at least two classes.
+        target: column to predict, by name or pattern (``"NR-*"``), or several of them; a string may hold several
+            separated by commas. Needed if a table leaves a choice.
+        smiles: column of SMILES; by default found by its name or content.
+        id: column that names each graph; by default found by its name, else graphs are numbered.
+        columns: further columns of a table to keep in :attr:`GraphSet.columns`, by name.
+        invalid: ``"skip"`` lists molecules that cannot be read in :attr:`GraphSet.skipped`; ``"error"`` raises.
+        empty: ``"drop"`` lists graphs without nodes in :attr:`GraphSet.skipped`; ``"error"`` raises.
+        directed: ``"symmetrize"`` forgets the directions of directed graphs; ``"error"`` raises.
+        labelled: require targets. Otherwise they are read if they are there.
+        nodes: node table of a table of edges.
+        labels: table with the target of each graph, for tables of edges and graph files.
 
     Raises:
         DataError: the data are malformed, or there is no data set of that name; the message says what to do.
     """
+    reading = Reading(target, smiles, id, columns, invalid, empty, directed, labelled, nodes, labels)
+    place: str | None = None
     if isinstance(source, GraphSet):
-        return source
-    if not isinstance(source, str | Path):
-        objects = source.to_data_list() if hasattr(source, "to_data_list") else list(source)
-        return _required(from_objects(objects, "graphs"), labelled)
-    if (path := located(source, root)) is not None:
-        return read(path, labelled=labelled)
-    return make_families()
+        if target is None:
+            return source
+        graphs = source
+    elif isinstance(source, str | Path):
+        path = located(source, root)
+        graphs = make_families() if path is None else read_path(path, reading)
+        place = None if path is None else str(path)
+    else:
+        graphs = _from_objects(source, reading)
+    return _required(with_target(graphs, reading), reading, place)
+
+
+def _from_objects(source: Any, reading: Reading) -> GraphSet:
+    if type(source).__module__.partition(".")[0] == "pandas":
+        return read_molecules(frame_table(source, "table"), reading)
+    objects = require_list(source)
+    if objects and all(isinstance(one, str | Path) for one in objects):
+        if any(isinstance(one, Path) or has_known_ending(Path(one)) for one in objects):
+            return read_files(objects, reading)
+    return from_objects(objects, "graphs", reading)
+
+
+def with_target(graphs: GraphSet, reading: Reading) -> GraphSet:
+    """Return the set with the targets that were asked for, out of its targets and columns."""
+    if reading.targets is None or graphs.target_names == reading.targets:
+        return graphs
+    known = dict.fromkeys((*graphs.target_names, *graphs.columns))
+    names: list[str] = []
+    for text in reading.targets:
+        for part in [text] if text in known else text.split(","):
+            names += [name for name in known if name == part or fnmatch.fnmatchcase(name, part)] or [part]
+    if list(graphs.target_names) == names:
+        return graphs
+    absent = [name for name in names if name not in known]
+    if absent:
+        if not reading.labelled or not known:
+            return graphs
+        raise DataError(f"has no target or column {absent[0]!r}; it has {listed(known)}", graphs.name)
+    picked = []
+    for name in dict.fromkeys(names):
+        if name in graphs.target_names and graphs.y is not None:
+            at = graphs.target_names.index(name)
+            picked.append(graphs.y if graphs.y.ndim == 1 else graphs.y[:, at])
+        else:
+            picked.append(graphs.columns[name])
+    if len({array.dtype.kind == "U" for array in picked}) > 1:
+        raise DataError(f"the targets {listed(names)} mix strings and numbers", graphs.name)
+    y = picked[0] if len(picked) == 1 else np.stack(picked, axis=1)
+    return replace(graphs, y=y, target_names=tuple(dict.fromkeys(names)))
 
 
 def convert(
@@ -94,35 +180,50 @@ def convert(
     path: str | Path,
     root: str | Path | None = None,
     *,
-    labelled: bool = True,
-    columns: Columns | None = None,
     progress: Callable[[int, int], None] | None = None,
+    **options: Any,
 ) -> GraphSet:
-    """Write the set that :func:`load` would return to the folder ``path``, and open it.
+    """Write the set that :func:`load` would return to ``path``.
 
-    Files are read in strides and objects one by one, so memory does not grow with the set.
+    A GraphSet folder is written from a TU set or a table of molecules in strides, and from objects one by one, so memory
+    does not grow with the set.
 
     Args:
         source: as for :func:`load`.
-        path: folder, by convention ``NAME.gset``.
+        path: the end of the name says the format: ``NAME.gset`` or any other folder, or a format of
+            :func:`gcaps.data.io.export.export`.
         root: folder that is searched first for a name.
-        labelled: require labels of at least two classes.
-        columns: columns of a table of molecules.
         progress: called now and then with the amount done and the total.
+        options: those of :func:`load`.
+
+    Returns:
+        The set, opened again if it is a GraphSet folder.
     """
+    reading = Reading(**options)
+    if is_exported(Path(path)):
+        graphs = load(source, root, **options)
+        export(graphs, Path(path))
+        return graphs
     if isinstance(source, str | Path):
         place = located(source, root)
-        if place is not None and is_table(place):
-            chunks = molecule_chunks(place, columns, labelled=labelled, progress=progress)
-            return write_graphs(chunks, path, table_name(place))
-        if place is not None and not is_saved(place):
-            convert_tu(place, path, labelled=labelled, progress=progress)
+        table = None if place is None else open_molecules(place)
+        if table is not None:
+            chunks = molecule_chunks(table, reading, progress=progress)
+            return _required(write_graphs(chunks, path, table.name), reading, table.place)
+        if place is not None and format_of(place) == "tu":
+            convert_tu(place, path, reading=reading, progress=progress)
             return open_saved(path)
-        source = load(source, root, labelled=labelled)
-    if isinstance(source, GraphSet):
-        source.save(path)
-        return open_saved(path)
-    return write_graphs(source, path)
+    elif not isinstance(source, GraphSet) and not hasattr(source, "columns") and reading == Reading(labelled=False):
+        return write_graphs(source, path)
+    load(source, root, **options).save(path)
+    return open_saved(path)
+
+
+def check_header(source: str | Path, reading: Reading, root: str | Path | None = None) -> None:
+    """Raise the DataError that :func:`load` would raise for the columns of a table, reading only its first rows."""
+    path = located(source, root)
+    if path is not None:
+        check_path(path, reading)
 
 
 def located(source: str | Path, root: str | Path | None = None) -> Path | None:
@@ -135,17 +236,6 @@ def located(source: str | Path, root: str | Path | None = None) -> Path | None:
     if path is None and source != "families":
         raise DataError(_advice(source))
     return path
-
-
-def read(path: Path, *, labelled: bool = True) -> GraphSet:
-    """Read a TU folder, a TU zip, a saved GraphSet or a table of molecules."""
-    if not path.exists():
-        raise DataError("does not exist", str(path))
-    if is_saved(path):
-        return _required(open_saved(path), labelled, str(path))
-    if is_table(path):
-        return read_smiles(path, labelled=labelled)
-    return read_tu(path, labelled=labelled)
 
 
 def find(name: str, root: str | Path | None = None) -> Path | None:
@@ -170,13 +260,11 @@ def cache_folder() -> Path:
 def looks_like_path(source: str) -> bool:
     """Whether a string is a path: it has a separator or a known ending, or data of that name are in this folder."""
     path = Path(source)
-    return path.name != source or source.endswith((".zip", ".gset")) or is_table(path) or _is_data(path)
+    return path.name != source or has_known_ending(path) or _is_data(path)
 
 
 def _is_data(path: Path) -> bool:
-    if path.is_dir():
-        return is_saved(path) or any(path.glob("*_A.txt"))
-    return path.is_file() and path.suffix == ".zip"
+    return is_data_folder(path) if path.is_dir() else path.is_file() and path.suffix == ".zip"
 
 
 def _embedded(name: str) -> Path | None:
@@ -189,13 +277,17 @@ def _embedded(name: str) -> Path | None:
     return next((folder for folder in folders if _is_data(folder)), None)
 
 
-def _required(graphs: GraphSet, labelled: bool, place: str | None = None) -> GraphSet:
-    if not labelled:
+def _required(graphs: GraphSet, reading: Reading, place: str | None = None) -> GraphSet:
+    if not reading.labelled:
         return graphs
     if graphs.y is None:
-        raise DataError("has no graph labels; training and evaluation need them", place or graphs.name)
-    if (graphs.y == graphs.y[:1]).all():
-        raise DataError("has graphs of one class only; a classifier needs at least two", place or graphs.name)
+        raise DataError("has no targets; training and evaluation need them", place or graphs.name)
+    known = graphs.y[~missing(graphs.y)]
+    if not len(known):
+        raise DataError("has no targets: all values are missing", place or graphs.name)
+    if (known == known[:1]).all():
+        problem = f"all graphs have the target {known[0]}; there is nothing to learn (two classes are needed)"
+        raise DataError(problem, place or graphs.name)
     return graphs
 
 

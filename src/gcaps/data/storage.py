@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gcaps.data.arrays import Array, Ints, pointer, strides
-from gcaps.data.graphset import OWNERS, GraphSet, Selection, SelfLoops
+from gcaps.data.graphset import OWNERS, GraphSet, Selection, SelfLoops, Skipped
 from gcaps.errors import DataError
 from gcaps.files import replacing, write_json
 
 PAGE = "graphset.json"
 FORMAT = 2
+COLUMN = "column."
+"""Name of the files of :attr:`GraphSet.columns`, followed by a number; the JSON file lists their names."""
 STRIDE = 1 << 19
 """Nodes that are hashed together in a fingerprint."""
+
+
+class Description(NamedTuple):
+    """What a saved set has beside its arrays."""
+
+    name: str
+    notes: Mapping[str, int]
+    target_names: Sequence[str] = ()
+    columns: Collection[str] = ()
+    label_names: Mapping[int, str] = {}
+    skipped: Sequence[Skipped] = ()
 
 
 def is_saved(path: Path) -> bool:
@@ -32,10 +45,10 @@ def save(graphs: GraphSet, path: str | Path) -> None:
     require_replaceable(goal)
     with replacing(goal) as folder:
         folder.mkdir()
-        arrays = graphs.arrays()
+        arrays = graphs.arrays() | {f"{COLUMN}{i}": array for i, array in enumerate(graphs.columns.values())}
         for key, array in arrays.items():
             np.save(folder / f"{key}.npy", array, allow_pickle=False)
-        write_page(folder, graphs.name, graphs.notes, {key: (a.dtype, a.shape) for key, a in arrays.items()})
+        write_page(folder, graphs, {key: (a.dtype, a.shape) for key, a in arrays.items()})
 
 
 def require_replaceable(goal: Path) -> None:
@@ -45,16 +58,22 @@ def require_replaceable(goal: Path) -> None:
 
 
 def write_page(
-    folder: Path, name: str, notes: Mapping[str, int], arrays: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]
+    folder: Path, described: GraphSet | Description, arrays: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]
 ) -> None:
     """Write the JSON file that makes a folder of arrays a saved set."""
-    page = {
+    page: dict[str, Any] = {
         "format": FORMAT,
-        "name": name,
-        "notes": dict(notes),
+        "name": described.name,
+        "notes": dict(described.notes),
         "arrays": {key: {"dtype": dtype.str, "shape": list(shape)} for key, (dtype, shape) in arrays.items()},
     }
-    write_json(folder / PAGE, page)
+    optional = {
+        "target_names": list(described.target_names),
+        "columns": list(described.columns),
+        "label_names": {str(code): name for code, name in described.label_names.items()},
+        "skipped": [list(one) for one in described.skipped],
+    }
+    write_json(folder / PAGE, page | {key: value for key, value in optional.items() if value})
 
 
 def open_saved(path: str | Path) -> GraphSet:
@@ -73,6 +92,10 @@ def open_saved(path: str | Path) -> GraphSet:
             name=str(page["name"]),
             notes={str(k): int(v) for k, v in page["notes"].items()},
             loops=SelfLoops(**loops) if loops else None,
+            target_names=tuple(map(str, page.get("target_names", ()))),
+            columns={name: arrays.pop(f"{COLUMN}{i}") for i, name in enumerate(page.get("columns", ()))},
+            label_names={int(code): str(name) for code, name in page.get("label_names", {}).items()},
+            skipped=tuple(Skipped(int(row), str(id_), str(why)) for row, id_, why in page.get("skipped", ())),
             **arrays,  # type: ignore[arg-type]
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -92,6 +115,7 @@ def _fits(graphs: GraphSet) -> bool:
     counts = {"graphs": len(graphs), "nodes": num_nodes, "arcs": num_arcs}
     arrays = graphs.arrays()
     fits = all(len(arrays[key]) == counts[owner] for key, owner in OWNERS.items() if key in arrays)
+    fits &= all(len(column) == len(graphs) for column in graphs.columns.values())
     loops = {len(array) for key, array in arrays.items() if key.startswith("loops.")}
     return fits and len(loops) <= 1 and graphs.ptr[-1] == num_nodes and bool(graphs.rowptr[-1] == num_arcs)
 

@@ -37,8 +37,11 @@ def target_array(values: Sequence[Any]) -> Array | None:
             names the graph ``graphs[i]``.
     """
     several = [isinstance(value, list | tuple | np.ndarray) and np.ndim(value) > 0 for value in values]
+    single = [i for i, value in enumerate(values) if not several[i] and value is not None]
     if not any(several):
         return _array(values, 1)
+    if single:
+        raise DataError("has one target while others have several; give all of them", f"graphs[{single[0]}]")
     width = max(np.size(value) for value, is_row in zip(values, several, strict=True) if is_row)
     flat: list[Any] = []
     for i, value in enumerate(values):
@@ -98,15 +101,18 @@ def _dtype(value: Any, i: int) -> np.dtype[Any]:
 
 def missing(y: Array) -> Array:
     """Return which values of ``y`` are missing, in its shape: NaN among numbers, the empty string among strings."""
+    found = np.zeros(y.shape, dtype=bool)
     if y.dtype.kind == "f":
-        return np.isnan(y)
-    return y == "" if y.dtype.kind == "U" else np.zeros(y.shape, dtype=bool)
+        np.isnan(y, out=found)
+    elif y.dtype.kind == "U":
+        np.equal(y, "", out=found)
+    return found
 
 
 def has_target(y: Array) -> Array:
     """[G] whether a graph has any value that is not missing."""
-    known = ~missing(y)
-    return known if known.ndim == 1 else known.any(axis=1)
+    known = np.asarray(np.logical_not(missing(y)).reshape(len(y), -1).any(axis=1))
+    return known
 
 
 class Inferred(NamedTuple):

@@ -17,9 +17,9 @@ from numpy.typing import DTypeLike
 
 from gcaps.data.arrays import Array, Ints
 from gcaps.data.assemble import place
-from gcaps.data.graphset import OWNERS, Graph, GraphSet, SelfLoops
+from gcaps.data.graphset import OWNERS, Graph, GraphSet, SelfLoops, Skipped
 from gcaps.data.io.objects import from_objects, kind_of, numbers_in
-from gcaps.data.storage import open_saved, require_replaceable, write_page
+from gcaps.data.storage import COLUMN, Description, open_saved, require_replaceable, write_page
 from gcaps.data.targets import kind
 from gcaps.errors import DataError, GcapsError
 from gcaps.files import locked_draft
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from torch_geometric.data import Data
 
-One: TypeAlias = "GraphSet | Graph | Data | nx.Graph"
+One: TypeAlias = "GraphSet | Graph | Data | nx.Graph | Any"
 BUFFER = 1 << 18
 """Numbers that single graphs may hold before they are assembled and written."""
 STRIDE = 1 << 20
@@ -73,6 +73,10 @@ class GraphSetWriter:
         self._first: dict[str, int] = {}
         self._notes: Counter[str] = Counter()
         self._arrays: dict[str, GrowingArray] = {}
+        self._target_names: tuple[str, ...] = ()
+        self._columns: tuple[str, ...] | None = None
+        self._label_names: dict[int, str] = {}
+        self._skipped: list[Skipped] = []
         self._buffer: list[Any] = []
         self._buffered = 0
         self._sound = True
@@ -120,6 +124,8 @@ class GraphSetWriter:
     def extend(self, graphs: GraphSet) -> None:
         """Write the next graphs; they keep their ids, or are called by their positions in the stream.
 
+        Rows that were skipped are counted over the whole stream.
+
         Raises:
             DataError: the graphs do not match those before; the message names them ``graphs[i]`` by position in the
                 stream.
@@ -127,6 +133,7 @@ class GraphSetWriter:
         self._flush()
         for chunk in graphs.chunks():
             self._extend(chunk if graphs.given_ids is not None else replace(chunk, given_ids=None))
+        self._skipped += graphs.skipped
         self._notes.update(graphs.notes)
 
     def _flush(self) -> None:
@@ -165,6 +172,13 @@ class GraphSetWriter:
                 self._first.setdefault(owner, self.num_graphs + int(np.flatnonzero(rows)[0]))
         self._check_presence("y", "label", graphs.y, owners["graphs"])
         known = self._arrays.get("y")
+        if graphs.y is not None and known is not None and graphs.y.shape[1:] != known.width:
+            several = [(*shape, 1)[0] for shape in (graphs.y.shape[1:], known.width)]
+            problem = f"has {several[0]} targets while {place(0)} has {several[1]}; give all graphs the same"
+            raise DataError(problem, place(self.num_graphs))
+        if self._columns is not None and tuple(graphs.columns) != self._columns:
+            problem = f"has the columns {tuple(graphs.columns)} while {place(0)} has {self._columns}"
+            raise DataError(problem, place(self.num_graphs))
         self._check_kind("label", graphs.y, None if known is None else known.dtype)
         named = self._arrays.get("given_ids")
         positions = np.dtype(np.int64) if self.num_graphs else None
@@ -206,6 +220,11 @@ class GraphSetWriter:
         self._array("col", np.int32).append(graphs.col)
         if graphs.y is not None:
             self._array("y", graphs.y.dtype, graphs.y.shape[1:]).append(graphs.y)
+        for i, column in enumerate(graphs.columns.values()):
+            self._array(f"{COLUMN}{i}", column.dtype).append(column)
+        self._columns = tuple(graphs.columns)
+        self._target_names = self._target_names or graphs.target_names
+        self._label_names.update(graphs.label_names)
         self._append_ids(graphs.given_ids, len(graphs))
         for key in _TABLES:
             table: Array | None = getattr(graphs, key)
@@ -263,9 +282,14 @@ class GraphSetWriter:
                 array.close()
         except OSError as error:
             raise GcapsError(f"{self.path}: cannot be written ({error.strerror or error})") from error
+        columns = self._columns or ()
         order = [f.name for f in fields(GraphSet)] + [f"loops.{key}" for key in SelfLoops._fields]
+        order += [f"{COLUMN}{i}" for i in range(len(columns))]
         facts = {key: (self._arrays[key].dtype, self._arrays[key].shape) for key in order if key in self._arrays}
-        write_page(self._folder, self.name, self._notes, facts)
+        described = Description(
+            self.name, self._notes, self._target_names, columns, self._label_names, tuple(self._skipped)
+        )
+        write_page(self._folder, described, facts)
 
     def _abandon(self) -> None:
         for array in self._arrays.values():

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from gcaps.estimators.auto import Resolution as Resolution
     from gcaps.estimators.auto import resolve as resolve
     from gcaps.estimators.base import GraphClassifier as GraphClassifier
+    from gcaps.estimators.base import GraphEstimator as GraphEstimator
+    from gcaps.estimators.base import GraphRegressor as GraphRegressor
     from gcaps.estimators.baselines import DCNNClassifier as DCNNClassifier
     from gcaps.estimators.baselines import DeepSetsClassifier as DeepSetsClassifier
     from gcaps.estimators.baselines import DGCNNClassifier as DGCNNClassifier
@@ -20,8 +22,10 @@ if TYPE_CHECKING:
     from gcaps.estimators.baselines import GINClassifier as GINClassifier
     from gcaps.estimators.baselines import PSCNClassifier as PSCNClassifier
     from gcaps.estimators.capsules import GraphCapsuleClassifier as GraphCapsuleClassifier
+    from gcaps.estimators.capsules import GraphCapsuleRegressor as GraphCapsuleRegressor
     from gcaps.estimators.capsules import RandomCapsuleSVC as RandomCapsuleSVC
     from gcaps.estimators.ensemble import GraphEnsemble as GraphEnsemble
+    from gcaps.estimators.ensemble import GraphEnsembleRegressor as GraphEnsembleRegressor
     from gcaps.estimators.forest import FGSDForestClassifier as FGSDForestClassifier
     from gcaps.estimators.kernel_methods import DeepGraphKernelSVC as DeepGraphKernelSVC
     from gcaps.estimators.kernel_methods import GraphletSVC as GraphletSVC
@@ -31,12 +35,28 @@ if TYPE_CHECKING:
     from gcaps.estimators.kernel_methods import ShortestPathSVC as ShortestPathSVC
     from gcaps.estimators.kernel_methods import WeisfeilerLehmanSVC as WeisfeilerLehmanSVC
     from gcaps.estimators.kernel_svm import KernelSVC as KernelSVC
+    from gcaps.estimators.kernel_svm import KernelSVR as KernelSVR
     from gcaps.estimators.registry import METHODS as METHODS
     from gcaps.estimators.registry import make_estimator as make_estimator
+    from gcaps.estimators.regressors import DCNNRegressor as DCNNRegressor
+    from gcaps.estimators.regressors import DeepGraphKernelSVR as DeepGraphKernelSVR
+    from gcaps.estimators.regressors import DeepSetsRegressor as DeepSetsRegressor
+    from gcaps.estimators.regressors import DGCNNRegressor as DGCNNRegressor
+    from gcaps.estimators.regressors import ECCRegressor as ECCRegressor
+    from gcaps.estimators.regressors import FGSDForestRegressor as FGSDForestRegressor
+    from gcaps.estimators.regressors import GINRegressor as GINRegressor
+    from gcaps.estimators.regressors import GraphletSVR as GraphletSVR
+    from gcaps.estimators.regressors import MultiscaleLaplacianSVR as MultiscaleLaplacianSVR
+    from gcaps.estimators.regressors import OptimalAssignmentSVR as OptimalAssignmentSVR
+    from gcaps.estimators.regressors import PSCNRegressor as PSCNRegressor
+    from gcaps.estimators.regressors import RandomCapsuleSVR as RandomCapsuleSVR
+    from gcaps.estimators.regressors import RandomWalkSVR as RandomWalkSVR
+    from gcaps.estimators.regressors import ShortestPathSVR as ShortestPathSVR
+    from gcaps.estimators.regressors import WeisfeilerLehmanSVR as WeisfeilerLehmanSVR
 
 _HOMES = {
     **dict.fromkeys(("Resolution", "resolve"), "auto"),
-    "GraphClassifier": "base",
+    **dict.fromkeys(("GraphClassifier", "GraphEstimator", "GraphRegressor"), "base"),
     **dict.fromkeys(
         (
             "DCNNClassifier",
@@ -48,8 +68,8 @@ _HOMES = {
         ),
         "baselines",
     ),
-    **dict.fromkeys(("GraphCapsuleClassifier", "RandomCapsuleSVC"), "capsules"),
-    "GraphEnsemble": "ensemble",
+    **dict.fromkeys(("GraphCapsuleClassifier", "GraphCapsuleRegressor", "RandomCapsuleSVC"), "capsules"),
+    **dict.fromkeys(("GraphEnsemble", "GraphEnsembleRegressor"), "ensemble"),
     "FGSDForestClassifier": "forest",
     **dict.fromkeys(
         (
@@ -63,8 +83,28 @@ _HOMES = {
         ),
         "kernel_methods",
     ),
-    "KernelSVC": "kernel_svm",
+    **dict.fromkeys(("KernelSVC", "KernelSVR"), "kernel_svm"),
     **dict.fromkeys(("METHODS", "make_estimator"), "registry"),
+    **dict.fromkeys(
+        (
+            "DCNNRegressor",
+            "DGCNNRegressor",
+            "DeepGraphKernelSVR",
+            "DeepSetsRegressor",
+            "ECCRegressor",
+            "FGSDForestRegressor",
+            "GINRegressor",
+            "GraphletSVR",
+            "MultiscaleLaplacianSVR",
+            "OptimalAssignmentSVR",
+            "PSCNRegressor",
+            "RandomCapsuleSVR",
+            "RandomWalkSVR",
+            "ShortestPathSVR",
+            "WeisfeilerLehmanSVR",
+        ),
+        "regressors",
+    ),
 }
 
 __all__ = [*_HOMES]

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypedDict, Unpack
+from typing import Any, ClassVar, NamedTuple, Self, TypedDict, Unpack
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gcaps.config import CONFIGS, Section
+from gcaps.config import CONFIGS, ClassConfig, Section
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
-from gcaps.data.targets import Classes
-from gcaps.errors import DataError
+from gcaps.data.targets import Target, Task, has_target, missing, target_array
+from gcaps.errors import ConfigError, DataError
 from gcaps.estimators.auto import Resolution
 from gcaps.training import Curves, Epoch, training_bar
 
@@ -29,32 +30,48 @@ State = tuple[dict[str, Array], dict[str, Any]]
 
 
 class FitOptions(TypedDict, total=False):
-    """Options of :meth:`GraphClassifier.fit_prepared`."""
+    """Options of :meth:`GraphEstimator.fit_prepared`."""
 
     sample_weight: Floats | None
     """[G] weights of all graphs of the set."""
     validation: Ints | None
     """Those of the training graphs that pick the epoch, where one is picked."""
     watch: Ints | None
-    """Graphs whose accuracy is recorded after each epoch, in ``curves_.watched`` and nowhere else."""
+    """Graphs whose score is recorded after each epoch, in ``curves_.watched`` and nowhere else."""
     on_epoch: Callable[[Epoch], None] | None
     """Called after each epoch."""
     checkpoint: Path | None
     """Folder from which an interrupted training is resumed."""
 
 
-class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Base class of the classifiers on graphs.
+class Problem(NamedTuple):
+    """What an estimator is fitted to."""
 
-    Graphs are a :class:`gcaps.GraphSet` or anything that :func:`gcaps.load` takes: lists of PyTorch Geometric ``Data``
-    or NetworkX graphs, TU folders and zips, tables of molecules, catalog names.
+    target: Target
+    train: Ints
+    """Positions of the training graphs, without those of unknown target or of weight 0."""
+    y: Array
+    """Encoded targets of all graphs of the set (:meth:`gcaps.data.targets.Target.encode`)."""
+    weight: Floats | None
+    """[G] or [G, T] weights of all graphs, those of their classes included; None: all count the same."""
+
+    def training_weight(self) -> Floats | None:
+        """Return the weights of the training graphs."""
+        return None if self.weight is None else self.weight[self.train]
+
+
+class GraphEstimator(BaseEstimator):  # type: ignore[misc]
+    """Base class of the estimators on graphs.
+
+    Graphs are a :class:`gcaps.GraphSet` or anything that :func:`gcaps.load` takes: lists of PyTorch Geometric ``Data``,
+    NetworkX graphs, RDKit molecules or SMILES, TU folders and zips, tables of molecules, catalog names.
 
     Attributes:
-        classes_: the classes in the source's words, ascending.
+        target_: what is predicted: task, names, and classes or units.
         resolved_: the settings of the fit, without any ``auto``.
         resolution_: how each ``auto`` was resolved, and why.
         chosen_: what was chosen on the training graphs, such as a kernel and its SVM's C.
-        curves_: loss and accuracy of each epoch; None for a method without epochs.
+        curves_: loss and score of each epoch; None for a method without epochs.
         epoch_: the epoch that the model comes from; 1 for a method without epochs.
         data_: name, fingerprint and number of the training graphs.
     """
@@ -65,7 +82,7 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Whether the folds of one set share work that is worth running them in one process, one after the other."""
 
     random_state: Any
-    classes_: Array
+    target_: Target
     resolved_: dict[str, Any]
     resolution_: list[Resolution]
     chosen_: dict[str, Any]
@@ -83,19 +100,25 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def config(self) -> Section:
         """The settings, validated."""
         kind = CONFIGS[self.method]
-        return kind.parse({name: getattr(self, name) for name in kind.model_fields})
+        return kind.parse({name: getattr(self, name) for name in kind.model_fields if hasattr(self, name)})
 
-    def fit(self, X: Any, y: Sequence[Any] | Array | None = None, sample_weight: Any = None) -> Self:
+    @abstractmethod
+    def task_of(self, y: Array) -> Task:
+        """Return the task that this estimator makes of targets ``y`` [G] or [G, T]."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit on graphs.
 
         Args:
             X: the training graphs.
-            y: [G] their classes, of any type; by default ``y`` of the graphs.
+            y: [G] their targets, or [G, T] several; by default ``y`` of the graphs. NaN, None and the empty string are
+                missing values; a graph without any target is left out.
             sample_weight: [G] weight of each graph; by default all count the same.
         """
         graphs = load(X, labelled=False)
         if y is not None:
-            graphs = replace(graphs, y=_targets(y, len(graphs)))
+            names = tuple(str(name) for name in getattr(y, "columns", ()))
+            graphs = replace(graphs, y=_targets(y, len(graphs)), target_names=names)
         return self.fit_all(graphs, sample_weight=_weights(sample_weight, len(graphs)))
 
     def fit_all(self, graphs: GraphSet, **options: Unpack[FitOptions]) -> Self:
@@ -117,35 +140,37 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             options: see :class:`FitOptions`; a method without epochs ignores those about epochs.
         """
 
-    def predict_proba_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
-        """Return class probabilities [n, C] of some graphs of a prepared set."""
-        return self.predict_proba(prepared.graphs.subset(indices))
+    def scores_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
+        """Return :meth:`scores` of some graphs of a prepared set."""
+        return self._scores(prepared.graphs.subset(indices))
 
-    def predict_proba(self, X: Any) -> Floats:
-        """Return class probabilities [G, C], in the order of ``classes_``."""
-        check_is_fitted(self, "classes_")
-        return self._predict_proba(load(X, labelled=False))
+    def scores(self, X: Any) -> Floats:
+        """Return what predictions are made from.
+
+        Returns:
+            For classification probabilities [G, C]; for several binary targets the probability of the second class
+            [G, T]; for regression values [G, T] in the units of ``y``.
+        """
+        check_is_fitted(self, "target_")
+        return self._scores(load(X, labelled=False))
 
     @abstractmethod
-    def _predict_proba(self, graphs: GraphSet) -> Floats: ...
+    def _scores(self, graphs: GraphSet) -> Floats: ...
+
+    def _in_units(self, outputs: Floats) -> Floats:
+        """Return scores from probabilities or standardised values."""
+        return self.target_.in_units(outputs) if self.target_.task == "regression" else outputs
 
     def predict(self, X: Any) -> Array:
-        """Return the most probable class of each graph [G], in the source's words."""
-        probabilities = self.predict_proba(X)
-        chosen: Array = self.classes_[probabilities.argmax(axis=1)]
-        return chosen
-
-    def score(self, X: Any, y: Sequence[Any] | Array | None = None, sample_weight: Any = None) -> float:
-        """Return the accuracy on graphs ``X`` with classes ``y``, by default their own."""
-        graphs = load(X, labelled=False)
-        truth = targets_of(graphs) if y is None else np.asarray(y)
-        return float(np.average(self.predict(graphs) == truth, weights=sample_weight))
+        """Return the prediction for each graph, [G] or [G, T], in the words or units of ``y``."""
+        scores = self.scores(X)
+        return self.target_.decode(scores)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to the folder ``path`` (safetensors and JSON); ``gcaps.load_model`` reads it."""
         from gcaps import persistence
 
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self, "target_")
         persistence.save(self, path)
 
     @abstractmethod
@@ -154,7 +179,7 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
-        """Take up the state that :meth:`state` returned; ``classes_`` and ``resolved_`` are set already."""
+        """Take up the state that :meth:`state` returned; ``target_`` and ``resolved_`` are set already."""
 
     @property
     def describes(self) -> str:
@@ -162,7 +187,7 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return type(self).__name__
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "classes_")
+        return hasattr(self, "target_")
 
     def _seed(self) -> int:
         """Return ``random_state`` as a number."""
@@ -170,14 +195,20 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _start(self, prepared: PreparedSet, train: Ints) -> tuple[Classes, Ints]:
-        """Set ``classes_`` from the training graphs; return them and the class numbers of all graphs of the set."""
-        graphs = prepared.graphs
-        y = targets_of(graphs)
-        classes = Classes.of(y[train], graphs.name)
-        self.classes_ = classes.names
+    def _start(self, prepared: PreparedSet, train: Ints, options: FitOptions) -> Problem:
+        """Set ``target_`` from the training graphs; return what is to be fitted."""
+        graphs, train = prepared.graphs, np.asarray(train, np.int64)
+        y, weight = targets_of(graphs), options.get("sample_weight")
+        kept = has_target(y[train]) if weight is None else has_target(y[train]) & (weight[train] > 0)
+        if not kept.any():
+            raise DataError("no training graph has a target", graphs.name)
+        train = train[kept]
+        target = Target.of(y[train], self.task_of(y), graphs.target_names, graphs.name)
+        self.target_ = target
         self.curves_, self.epoch_, self.chosen_ = None, 1, {}
-        return classes, classes.encode(y)
+        encoded, given = target.encode(y), getattr(self, "class_weight", None)
+        by_class = ClassConfig.parse({"class_weight": given}).class_weight
+        return Problem(target, train, encoded, _with_class_weight(by_class, target, encoded, train, weight))
 
     @contextmanager
     def _progress(
@@ -191,6 +222,74 @@ class GraphClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             yield lambda epoch: report(0, epoch)
 
 
+class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
+    """Base class of the classifiers on graphs: one target with two or more classes, or several binary targets.
+
+    Attributes:
+        classes_: [C] the classes in the source's words, ascending; [2] for several binary targets.
+    """
+
+    class_weight: Any = None
+
+    @property
+    def classes_(self) -> Array:
+        """[C] the classes in the source's words, ascending."""
+        if not hasattr(self, "target_"):
+            raise AttributeError(f"this {type(self).__name__} is not fitted and has no classes_")
+        assert self.target_.classes is not None
+        return self.target_.classes
+
+    def task_of(self, y: Array) -> Task:
+        """Return ``"multilabel"`` for several columns, else ``"classification"``."""
+        return "multilabel" if y.ndim == 2 and y.shape[1] > 1 else "classification"
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return class probabilities [G, C] in the order of ``classes_``.
+
+        For several binary targets, the probability [G, T] of the second class, as scikit-learn's MLPClassifier does.
+        """
+        return self.scores(X)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the accuracy on graphs ``X`` with targets ``y``, by default their own.
+
+        Of several binary targets, the share of all known labels that are predicted correctly.
+        """
+        graphs = load(X, labelled=False)
+        truth = targets_of(graphs) if y is None else _targets(y, len(graphs))
+        predicted = self.predict(graphs)
+        known = ~missing(truth)
+        right = (predicted == truth.reshape(predicted.shape)).reshape(known.shape)
+        weight = np.ones(len(graphs)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        spread = np.broadcast_to(weight.reshape(-1, *[1] * (known.ndim - 1)), known.shape)
+        return float(np.average(right[known], weights=spread[known]))
+
+
+class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
+    """Base class of the regressors on graphs: one or several real targets.
+
+    Targets are standardised over the training graphs; predictions are in the units of ``y``.
+    """
+
+    def task_of(self, y: Array) -> Task:
+        """Return ``"regression"``."""
+        return "regression"
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return R² on graphs ``X`` with targets ``y``, by default their own; the mean over several targets."""
+        graphs = load(X, labelled=False)
+        truth = targets_of(graphs) if y is None else _targets(y, len(graphs))
+        predicted = self.predict(graphs).reshape(len(graphs), -1)
+        table, known = truth.reshape(len(graphs), -1), ~missing(truth).reshape(len(graphs), -1)
+        weight = np.ones(len(graphs)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+        found = [
+            r2_score(table[rows, t], predicted[rows, t], sample_weight=weight[rows])
+            for t, rows in enumerate(known.T)
+            if rows.any()
+        ]
+        return float(np.mean(found))
+
+
 def targets_of(graphs: GraphSet) -> Array:
     """Return ``graphs.y``.
 
@@ -198,15 +297,22 @@ def targets_of(graphs: GraphSet) -> Array:
         DataError: there is none.
     """
     if graphs.y is None:
-        raise DataError(f"{graphs.name} has no graph labels; pass y, or read a source that has them")
+        raise DataError(f"{graphs.name} has no targets; pass y, or read a source that has them")
     return graphs.y
 
 
-def _targets(y: Sequence[Any] | Array, graphs: int) -> Array:
+def _targets(y: Any, graphs: int) -> Array:
     values = np.asarray(y)
-    if values.shape != (graphs,) or values.dtype == object:
-        raise DataError(f"y must hold {graphs} labels, one for each graph; given {values.dtype} {values.shape}")
-    return values
+    if values.ndim not in (1, 2) or len(values) != graphs:
+        raise DataError(f"y must hold {graphs} targets, one row for each graph; given {values.dtype} {values.shape}")
+    if values.dtype.kind in "Ubf":
+        return values if values.dtype.kind != "f" else values.astype(np.float64)
+    if values.dtype.kind in "iu":
+        return values.astype(np.int64)
+    found = target_array([row.tolist() if isinstance(row, np.ndarray) else row for row in values])
+    if found is None:
+        raise DataError("y contains no value: all targets are missing")
+    return found
 
 
 def _weights(sample_weight: Any, graphs: int) -> Floats | None:
@@ -216,3 +322,28 @@ def _weights(sample_weight: Any, graphs: int) -> Floats | None:
     if values.shape != (graphs,) or not (np.isfinite(values) & (values >= 0)).all() or not values.sum() > 0:
         raise DataError(f"sample_weight must hold {graphs} finite weights of 0 or more, not all of them 0")
     return values
+
+
+def _with_class_weight(given: Any, target: Target, y: Array, train: Ints, weight: Floats | None) -> Floats | None:
+    """Return weights [G] or [G, T] of all graphs times those of their classes; None if all are 1."""
+    if given is None or target.classes is None:
+        return weight
+    names = [str(value) for value in target.classes.tolist()]
+    table = y[:, None] if y.ndim == 1 else y
+    known = table >= 0  # −1 and NaN are no class
+    codes = np.where(known, table, 0).astype(np.int64)
+    factors = np.ones((table.shape[1], len(names)))
+    for t in range(table.shape[1]):
+        if given == "balanced":
+            own = train[known[train, t]]
+            counts = np.bincount(codes[own, t], minlength=len(names))
+            factors[t] = counts.sum() / (len(names) * np.maximum(counts, 1))
+        else:
+            factors[t] = [given.get(name, 1.0) for name in names]
+    if given != "balanced" and (unknown := set(given) - set(names)):
+        raise ConfigError(f"class_weight: there is no class {min(unknown)}; there are {', '.join(names)}")
+    found = factors[np.arange(table.shape[1]), codes]
+    found = found[:, 0] if y.ndim == 1 else found
+    if weight is None:
+        return found
+    return found * (weight if y.ndim == 1 else weight[:, None])

@@ -6,11 +6,12 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from gcaps.config import DeviceName, FeatureName
-from gcaps.estimators.network import NetworkClassifier
+from gcaps.config import ClassWeight, DeviceName, FeatureName
+from gcaps.estimators.base import GraphClassifier
+from gcaps.estimators.network import NetworkEstimator
 
 
-class DCNNClassifier(NetworkClassifier):
+class DCNNClassifier(GraphClassifier, NetworkEstimator):
     """Diffusion-convolutional neural network (Atwood and Towsley, 2016).
 
     Other settings are those of every network, see :class:`gcaps.config.DCNNConfig` for what differs from the paper.
@@ -31,6 +32,7 @@ class DCNNClassifier(NetworkClassifier):
         fgsd_bins: int = 32,
         epochs: int | Literal["auto"] = 100,
         batch_size: int = 32,
+        sampling: Literal["shuffle", "balanced"] = "shuffle",
         lr: float = 0.05,
         schedule: Literal["step", "cosine"] = "step",
         decay: float = 1.0,
@@ -43,6 +45,7 @@ class DCNNClassifier(NetworkClassifier):
         ensemble_size: int | Literal["auto"] = 1,
         threads: int = 1,
         device: DeviceName = "auto",
+        class_weight: ClassWeight = None,
         dropout: float = 0.0,
         random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,
@@ -50,7 +53,7 @@ class DCNNClassifier(NetworkClassifier):
         self._store(locals())
 
 
-class PSCNClassifier(NetworkClassifier):
+class PSCNClassifier(GraphClassifier, NetworkEstimator):
     """PATCHY-SAN: convolution over canonically ordered receptive fields (Niepert, Ahmed and Kutzkov, 2016).
 
     Other settings are those of every network, see :class:`gcaps.config.PSCNConfig` for what differs from the paper.
@@ -77,6 +80,7 @@ class PSCNClassifier(NetworkClassifier):
         fgsd_bins: int = 32,
         epochs: int | Literal["auto"] = 50,
         batch_size: int = 32,
+        sampling: Literal["shuffle", "balanced"] = "shuffle",
         lr: float = 0.001,
         schedule: Literal["step", "cosine"] = "step",
         decay: float = 1.0,
@@ -89,6 +93,7 @@ class PSCNClassifier(NetworkClassifier):
         ensemble_size: int | Literal["auto"] = 1,
         threads: int = 1,
         device: DeviceName = "auto",
+        class_weight: ClassWeight = None,
         dropout: float = 0.5,
         random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,
@@ -96,7 +101,7 @@ class PSCNClassifier(NetworkClassifier):
         self._store(locals())
 
 
-class ECCClassifier(NetworkClassifier):
+class ECCClassifier(GraphClassifier, NetworkEstimator):
     """Edge-conditioned convolution with graph coarsening (Simonovsky and Komodakis, 2017).
 
     Other settings are those of every network, see :class:`gcaps.config.ECCConfig` for what differs from the paper.
@@ -121,6 +126,7 @@ class ECCClassifier(NetworkClassifier):
         fgsd_bins: int = 32,
         epochs: int | Literal["auto"] = 50,
         batch_size: int = 64,
+        sampling: Literal["shuffle", "balanced"] = "shuffle",
         lr: float = 0.005,
         schedule: Literal["step", "cosine"] = "step",
         decay: float = 0.1,
@@ -133,6 +139,7 @@ class ECCClassifier(NetworkClassifier):
         ensemble_size: int | Literal["auto"] = 1,
         threads: int = 1,
         device: DeviceName = "auto",
+        class_weight: ClassWeight = None,
         dropout: float = 0.1,
         random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,
@@ -140,7 +147,7 @@ class ECCClassifier(NetworkClassifier):
         self._store(locals())
 
 
-class DGCNNClassifier(NetworkClassifier):
+class DGCNNClassifier(GraphClassifier, NetworkEstimator):
     """Deep graph convolution with sort pooling (Zhang, Cui, Neumann and Chen, 2018).
 
     Other settings are those of every network, see :class:`gcaps.config.DGCNNConfig` for what differs from the paper.
@@ -169,6 +176,7 @@ class DGCNNClassifier(NetworkClassifier):
         fgsd_bins: int = 32,
         epochs: int | Literal["auto"] = 100,
         batch_size: int = 50,
+        sampling: Literal["shuffle", "balanced"] = "shuffle",
         lr: float = 0.001,
         schedule: Literal["step", "cosine"] = "step",
         decay: float = 1.0,
@@ -181,6 +189,7 @@ class DGCNNClassifier(NetworkClassifier):
         ensemble_size: int | Literal["auto"] = 1,
         threads: int = 1,
         device: DeviceName = "auto",
+        class_weight: ClassWeight = None,
         dropout: float = 0.5,
         random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,
@@ -188,7 +197,7 @@ class DGCNNClassifier(NetworkClassifier):
         self._store(locals())
 
 
-class GINClassifier(NetworkClassifier):
+class GINClassifier(GraphClassifier, NetworkEstimator):
     """Graph isomorphism network, GIN-0 (Xu, Hu, Leskovec and Jegelka, 2019).
 
     Other settings are those of every network, see :class:`gcaps.config.GINConfig` for what differs from the paper.
@@ -213,6 +222,7 @@ class GINClassifier(NetworkClassifier):
         fgsd_bins: int = 32,
         epochs: int | Literal["auto"] = 100,
         batch_size: int = 32,
+        sampling: Literal["shuffle", "balanced"] = "shuffle",
         lr: float = 0.01,
         schedule: Literal["step", "cosine"] = "step",
         decay: float = 0.5,
@@ -225,6 +235,7 @@ class GINClassifier(NetworkClassifier):
         ensemble_size: int | Literal["auto"] = 1,
         threads: int = 1,
         device: DeviceName = "auto",
+        class_weight: ClassWeight = None,
         dropout: float = 0.5,
         random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,
@@ -232,7 +243,7 @@ class GINClassifier(NetworkClassifier):
         self._store(locals())
 
 
-class DeepSetsClassifier(NetworkClassifier):
+class DeepSetsClassifier(GraphClassifier, NetworkEstimator):
     """Structure-blind network: a DeepSets model on node features that ignores edges (Errica et al., 2020).
 
     Other settings are those of every network, see :class:`gcaps.config.DeepSetsConfig` for what differs from the paper.
@@ -253,6 +264,7 @@ class DeepSetsClassifier(NetworkClassifier):
         fgsd_bins: int = 32,
         epochs: int | Literal["auto"] = 100,
         batch_size: int = 32,
+        sampling: Literal["shuffle", "balanced"] = "shuffle",
         lr: float = 0.005,
         schedule: Literal["step", "cosine"] = "step",
         decay: float = 0.5,
@@ -265,6 +277,7 @@ class DeepSetsClassifier(NetworkClassifier):
         ensemble_size: int | Literal["auto"] = 1,
         threads: int = 1,
         device: DeviceName = "auto",
+        class_weight: ClassWeight = None,
         dropout: float = 0.5,
         random_state: int | np.random.RandomState | None = 0,
         verbose: bool = False,

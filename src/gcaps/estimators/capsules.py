@@ -1,4 +1,4 @@
-"""GCAPS-CNN as a classifier, and the support vector classifier on random capsules."""
+"""GCAPS-CNN as classifier and regressor, and support vector machines on random capsules."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any, ClassVar, Literal, Self, Unpack
 import numpy as np
 
 from gcaps.batching import BatchSource
-from gcaps.config import CapsuleName, DeviceName, FeatureName, FilterName, RandomCapsuleConfig, Section
+from gcaps.config import CapsuleName, ClassWeight, DeviceName, FeatureName, FilterName, RandomCapsuleConfig, Section
 from gcaps.data.arrays import Array, Ints
 from gcaps.data.prepared import PreparedSet
-from gcaps.errors import ConfigError
 from gcaps.estimators.auto import resolve
-from gcaps.estimators.base import FitOptions
-from gcaps.estimators.network import NetworkClassifier, load_weights
+from gcaps.estimators.base import FitOptions, GraphClassifier, GraphRegressor
+from gcaps.estimators.network import NetworkEstimator, load_weights
 from gcaps.features import NodeFeatures
 from gcaps.models.random_capsules import RandomCapsuleSVM
 from gcaps.models.registry import network_class, random_capsules
@@ -22,7 +21,7 @@ from gcaps.training import Epoch, FittedNetwork, reproducible
 from gcaps.training.random_capsules import fit_random_capsule_svm
 
 
-class GraphCapsuleClassifier(NetworkClassifier):
+class GraphCapsuleClassifier(GraphClassifier, NetworkEstimator):
     """Graph classification with graph capsules (GCAPS-CNN; Verma and Zhang, 2018).
 
     Node features → graph capsule layers (Eq. 5) → mean and covariance of all nodes → two fully connected layers →
@@ -47,6 +46,7 @@ class GraphCapsuleClassifier(NetworkClassifier):
         inputs: append the mean (or sum) of the node features to the graph vector.
         epochs: passes over the training graphs.
         batch_size: graphs per step.
+        sampling: graphs of an epoch: each once, or as many drawn with every class equally likely.
         lr: Adam's initial learning rate.
         schedule: learning rate along half a cosine, or times ``decay`` every ``decay_every`` epochs.
         decay: factor of schedule ``"step"``.
@@ -59,11 +59,65 @@ class GraphCapsuleClassifier(NetworkClassifier):
         ensemble_size: networks trained side by side whose probabilities are averaged.
         threads: CPU threads.
         device: auto, cpu, cuda or mps.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
         fc: width of the fully connected layers.
         dropout: dropout before each fully connected layer.
         with_svm: average with the probabilities of a :class:`RandomCapsuleSVC` on capsules twice as wide.
         random_state: the same number gives the same classifier.
         verbose: show a progress bar while fitting.
+    """
+
+    method: ClassVar[str] = "gcaps"
+
+    def __init__(
+        self,
+        *,
+        features: tuple[FeatureName, ...] | Literal["auto"] = "auto",
+        fgsd_bins: int = 32,
+        layers: int | Literal["auto"] = "auto",
+        hidden: int = 32,
+        capsule: CapsuleName = "moments",
+        capsule_size: int = 2,
+        filter: FilterName = "adjacency",  # noqa: A002  # the paper's word
+        degree: int = 1,
+        bound: float | None = 3.0,
+        readout: Literal["covariance", "mean", "sum", "max_sort"] = "covariance",
+        rank: int | None = 32,
+        reduce: Literal["auto", "mean", "sum"] = "auto",
+        root: bool = True,
+        count: bool = True,
+        inputs: bool = False,
+        epochs: int | Literal["auto"] = "auto",
+        batch_size: int = 64,
+        sampling: Literal["shuffle", "balanced"] = "shuffle",
+        lr: float = 0.003,
+        schedule: Literal["step", "cosine"] = "cosine",
+        decay: float = 0.1,
+        decay_every: int = 40,
+        weight_decay: float = 1e-3,
+        selection: Literal["last", "validation"] = "last",
+        validation: float = 0.1,
+        patience: int | None = None,
+        refit: bool = False,
+        ensemble_size: int | Literal["auto"] = "auto",
+        threads: int = 1,
+        device: DeviceName = "auto",
+        class_weight: ClassWeight = None,
+        fc: int = 64,
+        dropout: float | Literal["auto"] = "auto",
+        with_svm: bool | Literal["auto"] = "auto",
+        random_state: int | np.random.RandomState | None = 0,
+        verbose: bool = False,
+    ) -> None:
+        self._store(locals())
+
+
+class GraphCapsuleRegressor(GraphRegressor, NetworkEstimator):
+    """Regression on graphs with graph capsules: the network of :class:`GraphCapsuleClassifier` with a squared loss.
+
+    Targets, one or several, are standardised over the training graphs; missing values (NaN) are left out of the loss;
+    predictions are in the units of ``y``. The parameters are those of :class:`GraphCapsuleClassifier` without those
+    about classes.
     """
 
     method: ClassVar[str] = "gcaps"
@@ -109,7 +163,51 @@ class GraphCapsuleClassifier(NetworkClassifier):
         self._store(locals())
 
 
-class RandomCapsuleSVC(NetworkClassifier):
+class RandomCapsuleMachine(NetworkEstimator):
+    """Base class of the support vector machines on random capsules."""
+
+    def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
+        """Fit on some graphs of a prepared set; there are no epochs to watch or to pick."""
+        given = self.config
+        assert isinstance(given, RandomCapsuleConfig)
+        problem = self._start(prepared, train, options)
+        target, train = problem.target, problem.train
+        config, self.resolution_ = resolve(given, prepared.graphs, train)
+        graphs, seed, began = prepared.graphs, self._seed(), time.perf_counter()
+        with reproducible(seed, config.threads):
+            features = NodeFeatures.fit(config, prepared, train)
+            x = features if graphs.mapped else features.encode(prepared)
+            merge = network_class(config).merges(config)
+            source = BatchSource(graphs, x, merge=merge, y=problem.y, sample_weight=problem.weight, prepared=prepared)
+            network = fit_random_capsule_svm(config, source, train, target.outputs, seed, target.task)
+        self.fitted_ = FittedNetwork(config, features, network, seed)
+        self._describe(config)
+        if (on_epoch := options.get("on_epoch")) is not None:
+            on_epoch(Epoch(1, 0.0, network.shape_args["inner"], len(train) / (time.perf_counter() - began)))
+        return self
+
+    def _describe(self, config: Section) -> None:
+        shape = self.fitted_.network.shape_args
+        self.resolved_, self.chosen_ = config.to_dict(), {name: shape[name] for name in ("C", "inner")}
+
+    @property
+    def describes(self) -> str:
+        """What predicts, in words."""
+        return f"an SVM on random capsules, {self.fitted_.network.shape_args['vectors']:,} support graphs"
+
+    def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
+        """Build the capsules again and load weights and support graphs."""
+        config = RandomCapsuleConfig.parse(self.resolved_)
+        task, outputs = self.target_.task, self.target_.outputs
+        capsules = random_capsules(config, int(values["in_channels"]), outputs)
+        network = RandomCapsuleSVM(capsules, outputs, task=task, **values["shape"])
+        load_weights(network, arrays)
+        features = NodeFeatures.from_state(values["features"])
+        self.fitted_ = FittedNetwork(config, features, network.eval(), int(values["seed"]))
+        self.epoch_ = 1
+
+
+class RandomCapsuleSVC(GraphClassifier, RandomCapsuleMachine):
     """Support vector classification on graph vectors of random (untrained) capsules.
 
     The capsule layers and the covariance readout of GCAPS-CNN with random weights give a graph vector z, standardised
@@ -137,6 +235,7 @@ class RandomCapsuleSVC(NetworkClassifier):
         gamma: kernel widths to choose from, over the mean distance of two training graphs.
         inner_folds: folds of the training graphs that choose.
         threads: CPU threads.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
         random_state: decides the weights and the inner folds.
     """
 
@@ -165,46 +264,7 @@ class RandomCapsuleSVC(NetworkClassifier):
         gamma: tuple[float, ...] = (0.3, 1.0, 3.0),
         inner_folds: int = 5,
         threads: int = 1,
+        class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self._store(locals())
-
-    def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
-        """Fit on some graphs of a prepared set; there are no epochs to watch or to pick."""
-        if options.get("sample_weight") is not None:
-            raise ConfigError("capsule-svm takes no sample_weight")
-        given = self.config
-        assert isinstance(given, RandomCapsuleConfig)
-        classes, codes = self._start(prepared, train)
-        config, self.resolution_ = resolve(given, prepared.graphs, train)
-        graphs, seed, began = prepared.graphs, self._seed(), time.perf_counter()
-        with reproducible(seed, config.threads):
-            features = NodeFeatures.fit(config, prepared, train)
-            x = features if graphs.mapped else features.encode(prepared)
-            merge = network_class(config).merges(config)
-            source = BatchSource(graphs, x, merge=merge, y=codes, prepared=prepared)
-            network = fit_random_capsule_svm(config, source, np.asarray(train, np.int64), len(classes), seed)
-        self.fitted_ = FittedNetwork(config, features, network, seed)
-        self._describe(config)
-        if (on_epoch := options.get("on_epoch")) is not None:
-            on_epoch(Epoch(1, 0.0, network.shape_args["inner"], len(train) / (time.perf_counter() - began)))
-        return self
-
-    def _describe(self, config: Section) -> None:
-        shape = self.fitted_.network.shape_args
-        self.resolved_, self.chosen_ = config.to_dict(), {name: shape[name] for name in ("C", "inner")}
-
-    @property
-    def describes(self) -> str:
-        """What predicts, in words."""
-        return f"an SVM on random capsules, {self.fitted_.network.shape_args['vectors']:,} support graphs"
-
-    def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
-        """Build the capsules again and load weights and support graphs."""
-        config = RandomCapsuleConfig.parse(self.resolved_)
-        capsules = random_capsules(config, int(values["in_channels"]), len(self.classes_))
-        network = RandomCapsuleSVM(capsules, len(self.classes_), **values["shape"])
-        load_weights(network, arrays)
-        features = NodeFeatures.from_state(values["features"])
-        self.fitted_ = FittedNetwork(config, features, network.eval(), int(values["seed"]))
-        self.epoch_ = 1

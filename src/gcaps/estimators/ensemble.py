@@ -1,4 +1,4 @@
-"""The mean of several methods' class probabilities."""
+"""The mean of several methods' predictions."""
 
 from __future__ import annotations
 
@@ -12,38 +12,21 @@ from gcaps.config import EnsembleConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
+from gcaps.data.targets import Task
 from gcaps.errors import ConfigError
 from gcaps.estimators.auto import resolve
-from gcaps.estimators.base import FitOptions, GraphClassifier, State
+from gcaps.estimators.base import FitOptions, GraphClassifier, GraphEstimator, GraphRegressor, State
 from gcaps.estimators.registry import make_estimator
 
 
-class GraphEnsemble(GraphClassifier):
-    """Mean of the class probabilities of several methods.
-
-    Every member is fitted on the same graphs; nothing is chosen or weighted.
-
-    Args:
-        methods: names of methods (with their default settings) or estimators; ``"auto"``: gcaps, capsule-svm and wloa.
-        random_state: of every member that is given by name.
-
-    Attributes:
-        estimators_: the fitted members.
-    """
+class MeanOfMethods(GraphEstimator):
+    """Base class of the ensembles of methods."""
 
     method: ClassVar[str] = "ensemble"
     shares_folds: ClassVar[bool] = True
 
-    methods: Sequence[str | GraphClassifier] | Literal["auto"]
-    estimators_: list[GraphClassifier]
-
-    def __init__(
-        self,
-        methods: Sequence[str | GraphClassifier] | Literal["auto"] = "auto",
-        *,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self._store(locals())
+    methods: Sequence[str | GraphEstimator] | Literal["auto"]
+    estimators_: list[GraphEstimator]
 
     @property
     def config(self) -> EnsembleConfig:
@@ -56,35 +39,37 @@ class GraphEnsemble(GraphClassifier):
         """Prepare every member."""
         given = resolve(self.config, prepared.graphs)[0].methods if self.methods == "auto" else self.methods
         for m in given:
-            (make_estimator(m) if isinstance(m, str) else m).prepare(prepared)
+            self._made(m).prepare(prepared)
 
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit every member on some graphs of a prepared set."""
         config, self.resolution_ = resolve(self.config, prepared.graphs, train)
-        given: Sequence[str | GraphClassifier] = config.methods if self.methods == "auto" else self.methods
+        given: Sequence[str | GraphEstimator] = config.methods if self.methods == "auto" else self.methods
         if not given:
             raise ConfigError("an ensemble needs at least one method")
-        self._start(prepared, train)
+        self._start(prepared, train, options)
         self.resolved_ = config.to_dict()
         shared: FitOptions = {**options, "watch": None, "checkpoint": None}  # the mean has no curves of its own
         self.estimators_ = [
-            (make_estimator(m, random_state=self._seed()) if isinstance(m, str) else clone(m)).fit_prepared(
-                prepared, train, **shared
-            )
-            for m in given
+            (self._made(m) if isinstance(m, str) else clone(m)).fit_prepared(prepared, train, **shared) for m in given
         ]
         self.chosen_ = {f"{m.method}.{name}": value for m in self.estimators_ for name, value in m.chosen_.items()}
         return self
 
-    def predict_proba_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
-        """Return class probabilities [n, C] of some graphs of a prepared set."""
-        return self._mean([m.predict_proba_prepared(prepared, indices) for m in self.estimators_])
+    def _made(self, method: str | GraphEstimator) -> GraphEstimator:
+        """Return the estimator of a method that is given by name."""
+        task: Task = "regression" if isinstance(self, GraphRegressor) else "classification"
+        return make_estimator(method, None, self._seed(), task) if isinstance(method, str) else method
 
-    def _predict_proba(self, graphs: GraphSet) -> Floats:
-        return self._mean([m.predict_proba(graphs) for m in self.estimators_])
+    def scores_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
+        """Return scores of some graphs of a prepared set."""
+        return self._mean([m.scores_prepared(prepared, indices) for m in self.estimators_])
 
-    def _mean(self, probabilities: list[Floats]) -> Floats:
-        mean: Floats = np.mean(np.stack([np.asarray(p, dtype=np.float64) for p in probabilities]), axis=0)
+    def _scores(self, graphs: GraphSet) -> Floats:
+        return self._mean([m.scores(graphs) for m in self.estimators_])
+
+    def _mean(self, scores: list[Floats]) -> Floats:
+        mean: Floats = np.mean(np.stack([np.asarray(p, dtype=np.float64) for p in scores]), axis=0)
         return mean
 
     @property
@@ -93,7 +78,7 @@ class GraphEnsemble(GraphClassifier):
         return "; ".join(member.describes for member in self.estimators_)
 
     @property
-    def members(self) -> list[GraphClassifier]:
+    def members(self) -> list[GraphEstimator]:
         """The estimators that are saved in folders of their own."""
         return self.estimators_
 
@@ -103,3 +88,45 @@ class GraphEnsemble(GraphClassifier):
 
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
         """Do nothing: :mod:`gcaps.persistence` sets ``estimators_``."""
+
+
+class GraphEnsemble(GraphClassifier, MeanOfMethods):
+    """Mean of the class probabilities of several methods.
+
+    Every member is fitted on the same graphs; nothing is chosen or weighted.
+
+    Args:
+        methods: names of methods (with their default settings) or estimators; ``"auto"``: gcaps, capsule-svm and wloa.
+        random_state: of every member that is given by name.
+
+    Attributes:
+        estimators_: the fitted members.
+    """
+
+    def __init__(
+        self,
+        methods: Sequence[str | GraphEstimator] | Literal["auto"] = "auto",
+        *,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self._store(locals())
+
+
+class GraphEnsembleRegressor(GraphRegressor, MeanOfMethods):
+    """Mean of the values that several methods predict.
+
+    Args:
+        methods: names of methods (with their default settings) or estimators; ``"auto"``: gcaps, capsule-svm and wloa.
+        random_state: of every member that is given by name.
+
+    Attributes:
+        estimators_: the fitted members.
+    """
+
+    def __init__(
+        self,
+        methods: Sequence[str | GraphEstimator] | Literal["auto"] = "auto",
+        *,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self._store(locals())

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gcaps import kernels as graph_kernels
+from gcaps.config import ClassWeight
 from gcaps.data.arrays import Floats
 from gcaps.data.graphset import GraphSet
-from gcaps.estimators.kernel_svm import PENALTIES, KernelClassifier
+from gcaps.estimators.kernel_svm import PENALTIES, KernelClassifier, KernelEstimator
 from gcaps.kernels.base import GraphKernel, inverse_root, scaled
 
 
@@ -24,6 +25,7 @@ class RandomWalkSVC(KernelClassifier):
         C: penalties to choose from.
         inner_folds: folds of the training graphs that choose kernel and C.
         normalize: Gram matrices with ones on the diagonal.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
         random_state: decides the inner folds.
     """
 
@@ -43,6 +45,7 @@ class RandomWalkSVC(KernelClassifier):
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
         normalize: bool = True,
+        class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self._store(locals())
@@ -59,7 +62,7 @@ class RandomWalkSVC(KernelClassifier):
     def grams(self, graphs: GraphSet) -> list[Floats | None]:
         """Return the Gram matrices; with labels, all decays are computed in one pass over the walks."""
         if not self.labels or graphs.node_labels is None:
-            return super().grams(graphs)
+            return KernelEstimator.grams(self, graphs)  # also called on the regressor, which is no subclass
         from gcaps.kernels.random_walk import labelled_grams
 
         found = labelled_grams(graphs, self.decays, self.kernels()[0])
@@ -77,6 +80,7 @@ class ShortestPathSVC(KernelClassifier):
         C: penalties to choose from.
         inner_folds: folds of the training graphs that choose C.
         normalize: Gram matrices with ones on the diagonal.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
         random_state: decides the inner folds.
     """
 
@@ -90,6 +94,7 @@ class ShortestPathSVC(KernelClassifier):
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
         normalize: bool = True,
+        class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self._store(locals())
@@ -108,6 +113,7 @@ class GraphletSVC(KernelClassifier):
         C: penalties to choose from.
         inner_folds: folds of the training graphs that choose kernel and C.
         normalize: Gram matrices with ones on the diagonal.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
         random_state: decides the inner folds.
     """
 
@@ -125,6 +131,7 @@ class GraphletSVC(KernelClassifier):
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
         normalize: bool = True,
+        class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self._store(locals())
@@ -142,6 +149,7 @@ class WeisfeilerLehmanSVC(KernelClassifier):
         C: penalties to choose from.
         inner_folds: folds of the training graphs that choose kernel and C.
         normalize: Gram matrices with ones on the diagonal.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
         random_state: decides the inner folds.
     """
 
@@ -157,6 +165,7 @@ class WeisfeilerLehmanSVC(KernelClassifier):
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
         normalize: bool = True,
+        class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self._store(locals())
@@ -187,6 +196,7 @@ class DeepGraphKernelSVC(KernelClassifier):
         C: penalties to choose from.
         inner_folds: folds of the training graphs that choose kernel and C.
         normalize: Gram matrices with ones on the diagonal.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
         random_state: decides the inner folds.
     """
 
@@ -208,6 +218,7 @@ class DeepGraphKernelSVC(KernelClassifier):
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
         normalize: bool = True,
+        class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self._store(locals())
@@ -234,6 +245,7 @@ class MultiscaleLaplacianSVC(KernelClassifier):
         C: penalties to choose from.
         inner_folds: folds of the training graphs that choose kernel and C.
         normalize: Gram matrices with ones on the diagonal.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
         random_state: decides the inner folds.
     """
 
@@ -259,6 +271,7 @@ class MultiscaleLaplacianSVC(KernelClassifier):
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
         normalize: bool = True,
+        class_weight: ClassWeight = None,
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self._store(locals())

@@ -1,4 +1,4 @@
-"""Support vector classification on graph kernels; kernel and penalty are chosen on the training graphs."""
+"""Support vector machines on graph kernels; kernel and penalty are chosen on the training graphs."""
 
 from __future__ import annotations
 
@@ -12,21 +12,23 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from gcaps import kernels as graph_kernels
+from gcaps.config import ClassWeight
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
-from gcaps.estimators.base import FitOptions, GraphClassifier, State
+from gcaps.estimators.base import FitOptions, GraphClassifier, GraphEstimator, GraphRegressor, Problem, State
 from gcaps.kernels.base import GraphKernel
-from gcaps.kernels.svm import SVM, choose, class_scores, fit_svm, inner_splits
+from gcaps.kernels.multi_output import MultiOutputSVM, fit_multi_output, random_splits, score_of
+from gcaps.kernels.svm import SVM, accuracy_of, choose, class_scores, fit_svm, inner_splits
 from gcaps.training import Epoch
 
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
 
-class KernelClassifier(GraphClassifier):
-    """Base class: an SVM on the best of several kernels.
+class KernelEstimator(GraphEstimator):
+    """Base class: a support vector machine on the best of several kernels.
 
     Kernel and C are chosen by cross-validation on the training graphs. A kernel whose value depends on its two graphs
     alone is computed once for a prepared set, whichever graphs a fold trains on; others are fitted on each fold's
@@ -42,7 +44,7 @@ class KernelClassifier(GraphClassifier):
     C: tuple[float, ...]
     inner_folds: int
     kernel_: GraphKernel
-    svm_: SVM
+    svm_: SVM | MultiOutputSVM
 
     @abstractmethod
     def kernels(self) -> list[GraphKernel]:
@@ -63,18 +65,13 @@ class KernelClassifier(GraphClassifier):
 
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit on some graphs of a prepared set; ``validation`` graphs choose kernel and C where they are given."""
-        if options.get("sample_weight") is not None:
-            raise ConfigError(f"{self.method or type(self).__name__} takes no sample_weight")
         began = time.perf_counter()
         kernels, penalties, folds = self.kernels(), *self._checked()
-        _, codes = self._start(prepared, train)
+        problem = self._start(prepared, train, options)
+        task, train = problem.target.task, problem.train
         self.resolved_, self.resolution_ = self._settings(), []
-        y = codes[train]
-        if (validation := options.get("validation")) is None:
-            splits = inner_splits(y, folds, self._seed())
-        else:
-            held = np.isin(train, validation)
-            splits = [(np.flatnonzero(~held), np.flatnonzero(held))]
+        y, weight = problem.y[train], problem.training_weight()
+        splits = self._inner_splits(problem, folds, options.get("validation"))
         whole = self._whole_grams(prepared, kernels)
 
         def training_gram(k: int) -> Floats:
@@ -84,10 +81,18 @@ class KernelClassifier(GraphClassifier):
             inside: Floats = gram[np.ix_(train, train)]
             return inside
 
-        choice = choose((training_gram(k) for k in range(len(kernels))), y, penalties, splits)
-        svm = fit_svm(training_gram(choice.kernel), y, choice.C)
+        score = accuracy_of(y, weight) if task == "classification" else score_of(y, task, weight)
+        choice = choose((training_gram(k) for k in range(len(kernels))), score, penalties, splits)
+        gram = training_gram(choice.kernel)
+        svm: SVM | MultiOutputSVM
+        if task == "classification":
+            svm = fit_svm(gram, y, choice.C, weight)
+        else:
+            svm = fit_multi_output(gram, y, choice.C, task, weight)
         support = svm.support
-        self.svm_, self._support_ = svm.restrict(support), np.asarray(train)[support]
+        if not len(support):  # a constant function; a kernel cannot be fitted to no graph
+            support = np.zeros(1, dtype=np.int64)
+        self.svm_, self._support_ = svm.restrict(support), train[support]
         self.kernel_, self._choice_ = kernels[choice.kernel], choice.kernel
         self._graphs_: GraphSet | None = prepared.graphs  # the kernel is fitted when it is first needed
         if whole[choice.kernel] is None:
@@ -96,31 +101,41 @@ class KernelClassifier(GraphClassifier):
             "kernel": type(self.kernel_).__name__,
             **self.kernel_.get_params(),
             "C": choice.C,
-            "inner": choice.accuracy,
+            "inner": choice.score,
         }
         if (on_epoch := options.get("on_epoch")) is not None:
             speed = len(prepared.graphs) / (time.perf_counter() - began)
-            on_epoch(Epoch(1, 1 - choice.accuracy, choice.accuracy, speed))
+            on_epoch(Epoch(1, 1 - choice.score, choice.score, speed))
         return self
 
-    def predict_proba_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
-        """Return class probabilities [n, C]; the Gram matrix of the prepared set is used where there is one."""
+    def _inner_splits(self, problem: Problem, folds: int, validation: Ints | None) -> list[tuple[Ints, Ints]]:
+        """Return (train, validation) positions among the training graphs that choose kernel and C."""
+        if validation is not None:
+            held = np.isin(problem.train, validation)
+            return [(np.flatnonzero(~held), np.flatnonzero(held))]
+        if problem.target.task == "classification":
+            return inner_splits(problem.y[problem.train], folds, self._seed())
+        return random_splits(len(problem.train), folds, self._seed())
+
+    def scores_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
+        """Return scores; the Gram matrix of the prepared set is used where there is one."""
         gram = self._whole_grams(prepared, self.kernels())[self._choice_]
         if gram is None:
-            return self._predict_proba(prepared.graphs.subset(indices))
-        return class_scores(self.svm_, gram[np.ix_(indices, self._support_)], len(self.classes_))
+            return self._scores(prepared.graphs.subset(indices))
+        return self._scores_of(gram[np.ix_(indices, self._support_)])
 
-    def _predict_proba(self, graphs: GraphSet) -> Floats:
-        return class_scores(self.svm_, self.transform(graphs), len(self.classes_))
+    def _scores(self, graphs: GraphSet) -> Floats:
+        return self._scores_of(self.transform(graphs))
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return decision values: [G] for two classes, positive for the second; [G, C] for more."""
-        check_is_fitted(self, "classes_")
-        return self.svm_.decision_function(self.transform(X))
+    def _scores_of(self, K: Floats) -> Floats:
+        """Return scores for kernel values K [n, s] of graphs and support graphs."""
+        if isinstance(self.svm_, SVM):
+            return class_scores(self.svm_, K, self.target_.outputs)
+        return self._in_units(self.svm_.scores(K, self.target_.task))
 
     def transform(self, X: Any) -> Floats:
         """Return the kernel values [G, s] of graphs against the support graphs."""
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self, "target_")
         return self._fitted_kernel().transform(load(X, labelled=False))
 
     def _fitted_kernel(self) -> GraphKernel:
@@ -161,7 +176,8 @@ class KernelClassifier(GraphClassifier):
         """Build kernel and SVM again."""
         kernel: GraphKernel = getattr(graph_kernels, values["kernel"])(**values["params"])
         self.kernel_ = kernel.restore(_part(arrays, "kernel."), values["values"])
-        self.svm_ = SVM.from_arrays(_part(arrays, "svm."))
+        kind = SVM if self.target_.task == "classification" else MultiOutputSVM
+        self.svm_ = kind.from_arrays(_part(arrays, "svm."))
         self.chosen_, self._graphs_ = values["chosen"], None
 
 
@@ -169,8 +185,59 @@ def _part(arrays: dict[str, Array], prefix: str) -> dict[str, Array]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-class KernelSVC(KernelClassifier):
+class AnyKernel(KernelEstimator):
+    """Base class of the machines on kernels that the caller gives."""
+
+    kernel: GraphKernel | Sequence[GraphKernel]
+
+    def kernels(self) -> list[GraphKernel]:
+        """Return unfitted copies of the given kernels."""
+        given = [self.kernel] if isinstance(self.kernel, GraphKernel) else list(self.kernel)
+        return [clone(kernel) for kernel in given]
+
+    def _checked(self) -> tuple[tuple[float, ...], int]:
+        if not len(self.C) or min(self.C) <= 0 or self.inner_folds < 2:
+            raise ConfigError(f"{type(self).__name__} needs positive penalties C and two inner folds or more")
+        return tuple(self.C), self.inner_folds
+
+    def _settings(self) -> dict[str, Any]:
+        return {"kernel": [repr(kernel) for kernel in self.kernels()], "C": self.C, "inner_folds": self.inner_folds}
+
+
+class KernelClassifier(GraphClassifier, KernelEstimator):
+    """Base class of the support vector classifiers on graph kernels."""
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return decision values: [G] for two classes, positive for the second; [G, C] for more, [G, T] for targets."""
+        check_is_fitted(self, "target_")
+        return self.svm_.decision_function(self.transform(X))
+
+
+class KernelSVC(KernelClassifier, AnyKernel):
     """Support vector classification on any graph kernels.
+
+    Args:
+        kernel: a kernel of :mod:`gcaps.kernels`, or several to choose from.
+        C: penalties to choose from.
+        inner_folds: folds of the training graphs that choose kernel and C.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
+        random_state: decides the inner folds.
+    """
+
+    def __init__(
+        self,
+        kernel: GraphKernel | Sequence[GraphKernel],
+        *,
+        C: tuple[float, ...] = PENALTIES,
+        inner_folds: int = 5,
+        class_weight: ClassWeight = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self._store(locals())
+
+
+class KernelSVR(GraphRegressor, AnyKernel):
+    """Support vector regression on any graph kernels, one machine a target.
 
     Args:
         kernel: a kernel of :mod:`gcaps.kernels`, or several to choose from.
@@ -188,18 +255,3 @@ class KernelSVC(KernelClassifier):
         random_state: int | np.random.RandomState | None = 0,
     ) -> None:
         self._store(locals())
-
-    kernel: GraphKernel | Sequence[GraphKernel]
-
-    def kernels(self) -> list[GraphKernel]:
-        """Return unfitted copies of the given kernels."""
-        given = [self.kernel] if isinstance(self.kernel, GraphKernel) else list(self.kernel)
-        return [clone(kernel) for kernel in given]
-
-    def _checked(self) -> tuple[tuple[float, ...], int]:
-        if not len(self.C) or min(self.C) <= 0 or self.inner_folds < 2:
-            raise ConfigError("KernelSVC needs positive penalties C and two inner folds or more")
-        return tuple(self.C), self.inner_folds
-
-    def _settings(self) -> dict[str, Any]:
-        return {"kernel": [repr(kernel) for kernel in self.kernels()], "C": self.C, "inner_folds": self.inner_folds}

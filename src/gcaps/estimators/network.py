@@ -1,4 +1,4 @@
-"""Base class of the classifiers that train a network."""
+"""Base class of the estimators that train a network."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
+from gcaps.errors import ConfigError
 from gcaps.estimators.auto import resolve, usable_device
-from gcaps.estimators.base import FitOptions, GraphClassifier, State
+from gcaps.estimators.base import FitOptions, GraphEstimator, State
 from gcaps.features import NodeFeatures
 from gcaps.models.ensemble import Ensemble
 from gcaps.models.random_capsules import RandomCapsuleSVM
@@ -24,8 +25,8 @@ from gcaps.training import FittedNetwork, TrainingData, fit_network
 from gcaps.training.random_capsules import svm_beside
 
 
-class NetworkClassifier(TransformerMixin, GraphClassifier):  # type: ignore[misc]
-    """Base class of the classifiers that train a network.
+class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
+    """Base class of the estimators that train a network.
 
     Attributes:
         fitted_: node features and network (:class:`gcaps.training.FittedNetwork`).
@@ -34,13 +35,16 @@ class NetworkClassifier(TransformerMixin, GraphClassifier):  # type: ignore[misc
     fitted_: FittedNetwork
 
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
-        """Train on some graphs of a prepared set; see :meth:`GraphClassifier.fit_prepared`."""
+        """Train on some graphs of a prepared set; see :meth:`GraphEstimator.fit_prepared`."""
         given = self.config
         assert isinstance(given, TrainingConfig)
-        classes, codes = self._start(prepared, train)
+        problem = self._start(prepared, train, options)
+        target, train = problem.target, problem.train
+        if given.sampling == "balanced" and target.task != "classification":
+            raise ConfigError(f"sampling: balanced needs classes; this is {target.task}")
         config, self.resolution_ = resolve(given, prepared.graphs, train)
-        weight = _scaled(options.get("sample_weight"), train)
-        data = TrainingData(prepared, np.asarray(train, np.int64), codes, len(classes), weight)
+        weight = _scaled(problem.weight, train)
+        data = TrainingData(prepared, train, problem.y, target.outputs, weight, target.task)
         assert config.epochs != "auto"
         with self._progress(prepared.graphs.name, config.epochs, options.get("on_epoch")) as report:
             self.fitted_, self.curves_, self.epoch_ = fit_network(
@@ -68,12 +72,12 @@ class NetworkClassifier(TransformerMixin, GraphClassifier):  # type: ignore[misc
             return network.networks[0], network.networks[-1]
         return network, None
 
-    def _predict_proba(self, graphs: GraphSet) -> Floats:
-        return self.fitted_.predict_proba(graphs)
+    def _scores(self, graphs: GraphSet) -> Floats:
+        return self._in_units(self.fitted_.scores(graphs))
 
     def transform(self, X: Any) -> Floats:
         """Return graph embeddings [G, ·]: the vectors before the fully connected layers, [μ, C] of GCAPS-CNN."""
-        check_is_fitted(self, "classes_")
+        check_is_fitted(self, "target_")
         return self.fitted_.embed(load(X, labelled=False))
 
     @property
@@ -104,12 +108,12 @@ class NetworkClassifier(TransformerMixin, GraphClassifier):  # type: ignore[misc
         config = kind.parse({name: value for name, value in self.resolved_.items() if name in kind.model_fields})
         assert isinstance(config, TrainingConfig)
         config = config.model_copy(update={"device": usable_device(config.device)})
-        classes, in_channels = len(self.classes_), int(values["in_channels"])
-        network = restore_network(config, in_channels, classes, values["shape"])
+        task, outputs, in_channels = self.target_.task, self.target_.outputs, int(values["in_channels"])
+        network = restore_network(config, in_channels, outputs, values["shape"], task)
         if values["svm"] is not None:
             assert isinstance(config, Config)
-            capsules = random_capsules(svm_beside(config), in_channels, classes)
-            network = Ensemble([network, RandomCapsuleSVM(capsules, classes, **values["svm"])])
+            capsules = random_capsules(svm_beside(config), in_channels, outputs)
+            network = Ensemble([network, RandomCapsuleSVM(capsules, outputs, task=task, **values["svm"])])
         load_weights(network, arrays)
         network.to(config.device)
         features = NodeFeatures.from_state(values["features"])
@@ -126,5 +130,5 @@ def _scaled(sample_weight: Floats | None, train: Ints) -> Floats | None:
     """Scale weights to a mean of one over the training graphs, so that the learning rate keeps its meaning."""
     if sample_weight is None:
         return None
-    scaled: Floats = sample_weight * (len(train) / sample_weight[train].sum())
+    scaled: Floats = sample_weight / sample_weight[train].mean()
     return scaled

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gcaps.config import CONFIGS, Section
+from gcaps.data.targets import Task
 from gcaps.errors import ConfigError
 
 if TYPE_CHECKING:
-    from gcaps.estimators.base import GraphClassifier
+    from gcaps.estimators.base import GraphEstimator
 
 
 class Method(NamedTuple):
@@ -23,31 +24,81 @@ class Method(NamedTuple):
     """In a few words."""
     family: str
     """ours, network, kernel, features or baseline."""
-    module: str
     estimator: str
-    """Class name in ``gcaps.estimators.<module>``."""
+    """Name of the classifier in ``gcaps.estimators``."""
+    regressor: str
+    """Name of the regressor in ``gcaps.estimators``."""
 
 
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("gcaps", "GCAPS-CNN", "graph capsules", "ours", "capsules", "GraphCapsuleClassifier"),
-        Method("capsule-svm", "Capsule SVM", "SVM on random capsules", "ours", "capsules", "RandomCapsuleSVC"),
-        Method("dcnn", "DCNN", "diffusion network", "network", "baselines", "DCNNClassifier"),
-        Method("pscn", "PSCN", "receptive fields", "network", "baselines", "PSCNClassifier"),
-        Method("ecc", "ECC", "edge-conditioned filters", "network", "baselines", "ECCClassifier"),
-        Method("dgcnn", "DGCNN", "sort pooling", "network", "baselines", "DGCNNClassifier"),
-        Method("gin", "GIN", "isomorphism network", "network", "baselines", "GINClassifier"),
-        Method("deepsets", "DeepSets", "structure-blind", "baseline", "baselines", "DeepSetsClassifier"),
-        Method("rw", "RW", "random walks", "kernel", "kernel_methods", "RandomWalkSVC"),
-        Method("sp", "SP", "shortest paths", "kernel", "kernel_methods", "ShortestPathSVC"),
-        Method("gk", "GK", "graphlets", "kernel", "kernel_methods", "GraphletSVC"),
-        Method("wl", "WL", "Weisfeiler–Lehman", "kernel", "kernel_methods", "WeisfeilerLehmanSVC"),
-        Method("wloa", "WL-OA", "WL optimal assignment", "kernel", "kernel_methods", "OptimalAssignmentSVC"),
-        Method("dgk", "DGK", "deep graph kernel", "kernel", "kernel_methods", "DeepGraphKernelSVC"),
-        Method("mlg", "MLG", "multiscale Laplacian", "kernel", "kernel_methods", "MultiscaleLaplacianSVC"),
-        Method("fgsd", "FGSD", "harmonic distances and a forest", "features", "forest", "FGSDForestClassifier"),
-        Method("ensemble", "Ensemble", "mean of several methods", "ours", "ensemble", "GraphEnsemble"),
+        Method(
+            "gcaps",
+            "GCAPS-CNN",
+            "graph capsules",
+            "ours",
+            "GraphCapsuleClassifier",
+            "GraphCapsuleRegressor",
+        ),
+        Method(
+            "capsule-svm",
+            "Capsule SVM",
+            "SVM on random capsules",
+            "ours",
+            "RandomCapsuleSVC",
+            "RandomCapsuleSVR",
+        ),
+        Method("dcnn", "DCNN", "diffusion network", "network", "DCNNClassifier", "DCNNRegressor"),
+        Method("pscn", "PSCN", "receptive fields", "network", "PSCNClassifier", "PSCNRegressor"),
+        Method("ecc", "ECC", "edge-conditioned filters", "network", "ECCClassifier", "ECCRegressor"),
+        Method("dgcnn", "DGCNN", "sort pooling", "network", "DGCNNClassifier", "DGCNNRegressor"),
+        Method("gin", "GIN", "isomorphism network", "network", "GINClassifier", "GINRegressor"),
+        Method(
+            "deepsets",
+            "DeepSets",
+            "structure-blind",
+            "baseline",
+            "DeepSetsClassifier",
+            "DeepSetsRegressor",
+        ),
+        Method("rw", "RW", "random walks", "kernel", "RandomWalkSVC", "RandomWalkSVR"),
+        Method("sp", "SP", "shortest paths", "kernel", "ShortestPathSVC", "ShortestPathSVR"),
+        Method("gk", "GK", "graphlets", "kernel", "GraphletSVC", "GraphletSVR"),
+        Method("wl", "WL", "Weisfeiler–Lehman", "kernel", "WeisfeilerLehmanSVC", "WeisfeilerLehmanSVR"),
+        Method(
+            "wloa",
+            "WL-OA",
+            "WL optimal assignment",
+            "kernel",
+            "OptimalAssignmentSVC",
+            "OptimalAssignmentSVR",
+        ),
+        Method("dgk", "DGK", "deep graph kernel", "kernel", "DeepGraphKernelSVC", "DeepGraphKernelSVR"),
+        Method(
+            "mlg",
+            "MLG",
+            "multiscale Laplacian",
+            "kernel",
+            "MultiscaleLaplacianSVC",
+            "MultiscaleLaplacianSVR",
+        ),
+        Method(
+            "fgsd",
+            "FGSD",
+            "harmonic distances and a forest",
+            "features",
+            "FGSDForestClassifier",
+            "FGSDForestRegressor",
+        ),
+        Method(
+            "ensemble",
+            "Ensemble",
+            "mean of several methods",
+            "ours",
+            "GraphEnsemble",
+            "GraphEnsembleRegressor",
+        ),
     )
 }
 """Every method, by name."""
@@ -69,40 +120,47 @@ def config_class(name: str) -> type[Section]:
     return CONFIGS[method_of(name).name]
 
 
-def estimator_class(name: str) -> type[GraphClassifier]:
-    """Return the estimator class of a method."""
+def estimator_class(name: str, task: Task = "classification") -> type[GraphEstimator]:
+    """Return the estimator class of a method for a task."""
     method = method_of(name)
-    found: type[GraphClassifier] = getattr(
-        importlib.import_module(f"gcaps.estimators.{method.module}"), method.estimator
-    )
-    return found
+    return estimator_named(method.regressor if task == "regression" else method.estimator)
 
 
 def make_estimator(
-    name: str, settings: Mapping[str, Any] | Section | None = None, random_state: int = 0
-) -> GraphClassifier:
+    name: str,
+    settings: Mapping[str, Any] | Section | None = None,
+    random_state: int = 0,
+    task: Task = "classification",
+) -> GraphEstimator:
     """Build the estimator of a method.
 
     Args:
         name: a name in :data:`METHODS`.
         settings: its settings, those that differ from the default are enough.
         random_state: decides everything that is random.
+        task: a regressor for regression; classifiers take several binary targets too.
+
+    Raises:
+        ConfigError: a setting about classes is given for regression.
     """
     given = dict(settings) if isinstance(settings, Mapping) else settings
     config = config_class(name).of(given)
-    make: Any = estimator_class(name)
-    estimator: GraphClassifier = make(
-        **{field: getattr(config, field) for field in type(config).model_fields}, random_state=random_state
-    )
+    make: Any = estimator_class(name, task)
+    fields = type(config).model_fields
+    values = {field: getattr(config, field) for field in fields}
+    if task == "regression":
+        for field in set(fields) - set(make._get_param_names()):
+            if values.pop(field) != fields[field].default:
+                raise ConfigError(f"{field} is about classes; it has no effect in regression")
+    estimator: GraphEstimator = make(**values, random_state=random_state)
     return estimator
 
 
-def estimator_named(class_name: str) -> type[GraphClassifier]:
+def estimator_named(class_name: str) -> type[GraphEstimator]:
     """Return an estimator by the name of its class, as saved models have it."""
-    modules = {method.estimator: method.module for method in METHODS.values()} | {"KernelSVC": "kernel_svm"}
-    if class_name not in modules:
+    estimators = importlib.import_module("gcaps.estimators")
+    known = {name for method in METHODS.values() for name in (method.estimator, method.regressor)}
+    if class_name not in known | {"KernelSVC", "KernelSVR"}:
         raise ConfigError(f"there is no estimator {class_name!r}")
-    found: type[GraphClassifier] = getattr(
-        importlib.import_module(f"gcaps.estimators.{modules[class_name]}"), class_name
-    )
+    found: type[GraphEstimator] = getattr(estimators, class_name)
     return found

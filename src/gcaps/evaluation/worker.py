@@ -14,7 +14,7 @@ from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Classes
 from gcaps.errors import GcapsError, MemoryLimitError
-from gcaps.estimators.base import GraphClassifier
+from gcaps.estimators.base import GraphEstimator
 from gcaps.estimators.registry import METHODS, estimator_class, make_estimator
 from gcaps.evaluation.plan import InMemory, PlannedData
 from gcaps.evaluation.result import FoldResult
@@ -82,7 +82,7 @@ class Worker:
         estimator.fit_prepared(
             self.prepared, fold.train, validation=fold.validation, watch=fold.test, on_epoch=on_epoch
         )
-        scores = self._all_classes(estimator.predict_proba_prepared(self.prepared, fold.test), estimator.classes_)
+        scores = self._all_classes(estimator.scores_prepared(self.prepared, fold.test), estimator.target_.classes)
         curves = estimator.curves_
         result = FoldResult(
             fold=number,
@@ -92,7 +92,7 @@ class Worker:
             scores=np.round(scores, 6).tolist(),
             epoch=estimator.epoch_,
             train_loss=[] if curves is None else curves.loss,
-            train_accuracy=[] if curves is None else curves.accuracy,
+            train_accuracy=[] if curves is None else curves.score,
             test_accuracy=[] if curves is None else curves.watched,
             validation_accuracy=[] if curves is None else curves.validation,
             seconds=time.perf_counter() - began,
@@ -104,7 +104,7 @@ class Worker:
         tried = [{"config": c, "inner": accuracy} for c, accuracy in zip(self.configs, inner, strict=False)]
         return CellResult(config, result, tried, self._embedding(estimator, number))
 
-    def _estimator(self, config: dict[str, Any], number: int) -> GraphClassifier:
+    def _estimator(self, config: dict[str, Any], number: int) -> GraphEstimator:
         """The estimator of a fold; those that share work across folds share their seed, too."""
         assert self.method is not None
         shares = estimator_class(self.method).shares_folds
@@ -114,7 +114,7 @@ class Worker:
         """Accuracy of a configuration on held-back training graphs; the fold's test graphs are not used."""
         inner = inner_fold(self.graphs, fold, fold_seed(self.seed, number))
         estimator = self._estimator(config, number).fit_prepared(self.prepared, inner.train)
-        scores = self._all_classes(estimator.predict_proba_prepared(self.prepared, inner.test), estimator.classes_)
+        scores = self._all_classes(estimator.scores_prepared(self.prepared, inner.test), estimator.target_.classes)
         return float((scores.argmax(axis=1) == self.classes.encode(self.y[inner.test])).mean())
 
     def _run_own(self, fold: Fold, number: int) -> CellResult:
@@ -148,8 +148,9 @@ class Worker:
         _check_finite(result)
         return CellResult(self.configs[0], result, [], self._embedding(estimator, number))
 
-    def _all_classes(self, scores: Floats, known: Array) -> Floats:
+    def _all_classes(self, scores: Floats, known: Array | None) -> Floats:
         """[m, C] scores for all classes of the set; a class without training graphs has 0."""
+        assert known is not None
         out = np.zeros((len(scores), len(self.classes)))
         out[:, self.classes.encode(known)] = scores
         return out

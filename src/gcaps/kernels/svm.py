@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import combinations
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numba import njit
@@ -112,33 +112,41 @@ def class_scores(svm: SVM, K: Floats, classes: int) -> Floats:
     return out
 
 
-def fit_svm(K: Floats, y: Array, C: float) -> SVM:
-    """Fit a classifier to the Gram matrix K [n, n] and the classes y [n]."""
-    return next(svm_path(K, y, [C]))
+def fit_svm(K: Floats, y: Array, C: float, weight: Floats | None = None) -> SVM:
+    """Fit a classifier to the Gram matrix K [n, n], the classes y [n] and the graphs' weights [n]."""
+    return next(svm_path(K, y, [C], weight))
 
 
-def svm_path(K: Floats, y: Array, C: Iterable[float]) -> Iterator[SVM]:
+def svm_path(K: Floats, y: Array, C: Iterable[float], weight: Floats | None = None) -> Iterator[SVM]:
     """Fit one classifier for each of several penalties in ascending order.
 
     Args:
         K: [n, n] Gram matrix.
         y: [n] classes.
         C: penalties; each solution is the starting point for the next.
+        weight: [n] factors of the penalty of each graph; None: 1.
     """
-    if not np.isfinite(K).all():
-        raise ValueError("a Gram matrix must be finite")
+    require_finite(K)
     classes = np.unique(y)
     pairs = list(combinations(range(len(classes)), 2))
     members = [np.flatnonzero((y == classes[a]) | (y == classes[b])) for a, b in pairs]
     grams = [np.asarray(K if len(own) == len(y) else cut(K, own, own), np.float32, order="C") for own in members]
     signs = [np.where(y[own] == classes[b], 1.0, -1.0) for own, (_, b) in zip(members, pairs, strict=True)]
     states = [(np.zeros(len(sign)), -sign) for sign in signs]
+    scale = np.ones(len(y)) if weight is None else np.asarray(weight, np.float64)
     for penalty in C:
         coefficients, intercepts = np.zeros((len(pairs), len(y))), np.zeros(len(pairs))
         for p, (own, gram, sign, (beta, g)) in enumerate(zip(members, grams, signs, states, strict=True)):
-            solve(gram, sign, float(penalty), TOLERANCE, MAX_STEPS, beta, g)
-            coefficients[p, own], intercepts[p] = beta, intercept(sign, float(penalty), beta, g)
+            limits = float(penalty) * scale[own]
+            solve(gram, sign, sign, limits, TOLERANCE, MAX_STEPS, beta, g)
+            coefficients[p, own], intercepts[p] = beta, intercept(sign, limits, beta, g)
         yield SVM(classes, np.array(pairs, dtype=np.int64).reshape(-1, 2), coefficients, intercepts)
+
+
+def require_finite(K: Floats) -> None:
+    """Raise a ValueError for a Gram matrix that contains NaN or infinity."""
+    if not np.isfinite(K).all():
+        raise ValueError("a Gram matrix must be finite")
 
 
 class Choice(NamedTuple):
@@ -147,32 +155,58 @@ class Choice(NamedTuple):
     kernel: int
     """Position of the Gram matrix."""
     C: float
-    accuracy: float
-    """Mean over the inner folds."""
+    score: float
+    """Mean over the inner folds: accuracy, or what :class:`Fit` says of its task."""
 
 
-def choose(grams: Iterable[Floats], y: Array, C: Sequence[float], splits: Sequence[tuple[Ints, Ints]]) -> Choice:
-    """Return the kernel and the C with the best mean accuracy; ties go to the first kernel and the smallest C.
+class Fit(Protocol):
+    """Fits to training graphs for several penalties in ascending order and scores them on validation graphs."""
+
+    def __call__(self, K: Floats, across: Floats, train: Ints, validation: Ints, C: Sequence[float]) -> list[float]:
+        """Return the score of each penalty.
+
+        Args:
+            K: [n, n] Gram matrix of the training graphs.
+            across: [m, n] kernel values of validation and training graphs.
+            train: [n] their positions.
+            validation: [m] their positions.
+            C: penalties, ascending.
+        """
+        ...
+
+
+def accuracy_of(y: Array, weight: Floats | None = None) -> Fit:
+    """Fit classifiers to the classes ``y`` and score their accuracy, weighted where graphs have weights."""
+
+    def scores(K: Floats, across: Floats, train: Ints, validation: Ints, C: Sequence[float]) -> list[float]:
+        own = None if weight is None else weight[train]
+        counts = None if weight is None or not weight[validation].any() else weight[validation]
+        path = svm_path(K, y[train], C, own)
+        return [float(np.average(svm.predict(across) == y[validation], weights=counts)) for svm in path]
+
+    return scores
+
+
+def choose(grams: Iterable[Floats], fit: Fit, C: Sequence[float], splits: Sequence[tuple[Ints, Ints]]) -> Choice:
+    """Return the kernel and the C with the best mean score; ties go to the first kernel and the smallest C.
 
     Args:
         grams: for each kernel the Gram matrix [n, n] of the training graphs.
-        y: [n] their classes.
+        fit: such as :func:`accuracy_of` their classes.
         C: penalties to choose from.
         splits: (train, validation) positions among the training graphs; if empty, the first kernel and the smallest C
             are chosen.
     """
-    best = Choice(0, min(C), -1.0)
+    best = Choice(0, min(C), -np.inf)
     if not splits:
-        return best._replace(accuracy=0.0)
+        return best._replace(score=0.0)
     for number, gram in enumerate(grams):
         K = gram.astype(np.float32)  # the solver's type; half the memory traffic of float64
-        accuracy = np.zeros((len(splits), len(C)))
-        for s, (train, validation) in enumerate(splits):
-            inside, across = cut(K, train, train), cut(K, validation, train)
-            for c, svm in enumerate(svm_path(inside, y[train], sorted(C))):
-                accuracy[s, c] = np.mean(svm.predict(across) == y[validation])
-        mean = accuracy.mean(axis=0)
-        if mean.max() > best.accuracy:
+        scores = np.array(
+            [fit(cut(K, train, train), cut(K, held, train), train, held, sorted(C)) for train, held in splits]
+        )
+        mean = scores.mean(axis=0)
+        if mean.max() > best.score:
             best = Choice(number, sorted(C)[int(mean.argmax())], float(mean.max()))
     return best
 
@@ -192,39 +226,43 @@ def inner_splits(y: Array, folds: int, random_state: int) -> list[tuple[Ints, In
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def solve(K: Array, sign: Array, C: float, tolerance: float, max_steps: int, beta: Array, g: Array) -> int:
-    """Minimise ½ βᵀKβ − βᵀy subject to Σ β = 0 and 0 ≤ y_i β_i ≤ C.
+def solve(
+    K: Array, sign: Array, target: Array, C: Array, tolerance: float, max_steps: int, beta: Array, g: Array
+) -> int:
+    """Minimise ½ βᵀKβ − βᵀt subject to Σ β = 0 and 0 ≤ s_i β_i ≤ C_i.
 
     Args:
         K: [n, n] float32.
-        sign: [n] float64, y: +1 or −1.
-        C: penalty.
+        sign: [n] float64, s: +1 or −1.
+        target: [n] float64, t; for classification the signs.
+        C: [n] float64, penalty of each graph.
         tolerance: largest violation of the optimality conditions.
         max_steps: steps after which the solver stops.
         beta: [n] float64, a feasible starting point; overwritten with the solution.
-        g: [n] float64, gradient Kβ − y at the starting point; overwritten with that at the solution.
+        g: [n] float64, gradient Kβ − t at the starting point; overwritten with that at the solution.
 
     Returns:
         Number of steps.
     """
     steps, active, part = 0, np.arange(len(K)), K
     while True:
-        b, gradient, own = beta[active], g[active], sign[active]
-        taken, least, most = _descend(part, own, C, tolerance, min(max_steps - steps, _SHRINKING_PERIOD), b, gradient)
+        b, gradient, own, limit = beta[active], g[active], sign[active], C[active]
+        period = min(max_steps - steps, _SHRINKING_PERIOD)
+        taken, least, most = _descend(part, own, limit, tolerance, period, b, gradient)
         beta[active], g[active] = b, gradient
         steps += taken
         if most - least < tolerance or steps >= max_steps:
             if len(active) == len(K):
                 return steps
-            _update_gradient(K, sign, beta, active, g)
+            _update_gradient(K, target, beta, active, g)
             active, part = np.arange(len(K)), K
             if steps >= max_steps:
                 return steps
             continue  # returns in the next pass if the removed variables are optimal too
         kept = np.empty(len(active), np.bool_)
         for k in range(len(active)):
-            upper = C if own[k] > 0 else 0.0
-            grows, shrinks = b[k] < upper, b[k] > upper - C
+            upper = limit[k] if own[k] > 0 else 0.0
+            grows, shrinks = b[k] < upper, b[k] > upper - limit[k]
             kept[k] = (grows and gradient[k] < most) or (shrinks and gradient[k] > least)
         if kept.sum() < 0.8 * len(active):
             active = active[kept]
@@ -233,7 +271,7 @@ def solve(K: Array, sign: Array, C: float, tolerance: float, max_steps: int, bet
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "contract"})
 def _descend(
-    K: Array, sign: Array, C: float, tolerance: float, max_steps: int, beta: Array, g: Array
+    K: Array, sign: Array, C: Array, tolerance: float, max_steps: int, beta: Array, g: Array
 ) -> tuple[int, float, float]:
     """Take at most ``max_steps`` steps on two variables each.
 
@@ -244,10 +282,10 @@ def _descend(
     diagonal, gains = np.empty(n, np.float32), np.empty(n, np.float32)
     grow, shrink = np.empty(n), np.empty(n)  # 0 if β may grow or shrink, else so large that it is never selected
     for k in range(n):
-        upper = C if sign[k] > 0 else 0.0
+        upper = C[k] if sign[k] > 0 else 0.0
         diagonal[k] = K[k, k]
         grow[k] = 0.0 if beta[k] < upper else _LARGE
-        shrink[k] = 0.0 if beta[k] > upper - C else _LARGE
+        shrink[k] = 0.0 if beta[k] > upper - C[k] else _LARGE
     tiny, zero = np.float32(1e-12), np.float32(0)
     step = 0
     while True:
@@ -269,7 +307,7 @@ def _descend(
         j = 0
         while gains[j] != best:
             j += 1
-        upper, lower = (C if sign[i] > 0 else 0.0), (0.0 if sign[j] > 0 else -C)
+        upper, lower = (C[i] if sign[i] > 0 else 0.0), (0.0 if sign[j] > 0 else -C[j])
         room_i, room_j = upper - beta[i], beta[j] - lower
         curvature = max(np.float64(own) + diagonal[j] - 2 * np.float64(row[j]), 1e-12)
         t = min((g[j] - least) / curvature, room_i, room_j)
@@ -283,8 +321,8 @@ def _descend(
 
 
 @njit(cache=True, nogil=True)
-def _update_gradient(K: Array, sign: Array, beta: Array, known: Array, g: Array) -> None:
-    """Compute g = Kβ − y for all variables but the known ones."""
+def _update_gradient(K: Array, target: Array, beta: Array, known: Array, g: Array) -> None:
+    """Compute g = Kβ − t for all variables but the known ones."""
     missing = np.ones(len(K), np.bool_)
     missing[known] = False
     support = np.flatnonzero(beta)
@@ -292,7 +330,7 @@ def _update_gradient(K: Array, sign: Array, beta: Array, known: Array, g: Array)
         row, total = K[k], 0.0
         for j in support:
             total += row[j] * beta[j]
-        g[k] = total - sign[k]
+        g[k] = total - target[k]
 
 
 @njit(cache=True, nogil=True)
@@ -307,15 +345,15 @@ def cut(K: Array, rows: Array, columns: Array) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def intercept(sign: Array, C: float, beta: Array, g: Array) -> float:
+def intercept(sign: Array, C: Array, beta: Array, g: Array) -> float:
     """Return b of f(x) = Σ_j β_j k(x, x_j) + b.
 
-    It is the mean of −g over 0 < y_i β_i < C, or the middle of the feasible interval if there are none.
+    It is the mean of −g over 0 < s_i β_i < C_i, or the middle of the feasible interval if there are none.
     """
     total, free, least, most = 0.0, 0, -np.inf, np.inf
     for k in range(len(g)):
-        upper = C if sign[k] > 0 else 0.0
-        if upper - C < beta[k] < upper:
+        upper = C[k] if sign[k] > 0 else 0.0
+        if upper - C[k] < beta[k] < upper:
             total += g[k]
             free += 1
         elif beta[k] < upper:

@@ -1,19 +1,19 @@
-"""Several networks whose class probabilities are averaged."""
+"""Several networks whose predictions are averaged."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
+from gcaps.models.losses import mean_outputs
 from gcaps.models.network import Network
 
 
 class Ensemble(Network):
-    """Mean of the networks' class probabilities, as logits: log(1/m Σ softmax(ℓ_i)).
+    """Mean of the networks' predictions: of probabilities as logits, log(1/m Σ softmax(ℓ_i)), or of real values.
 
     Networks of one shape are trained side by side: they see the same batches but start from different weights and draw
     different dropout masks. Each is trained on its own loss.
@@ -25,26 +25,20 @@ class Ensemble(Network):
     def __init__(self, networks: Sequence[Network]) -> None:
         super().__init__(networks[0].in_channels, **networks[0].shape_args)
         self.networks = nn.ModuleList(networks)
-        self.ensemble_size = len(networks)
+        self.ensemble_size, self.task = len(networks), networks[0].task
 
     def embed(self, batch: Batch) -> Tensor:
         """[B, m ·] graph vectors of all trained networks, side by side."""
         return torch.cat([network.embed(batch) for network in self._each() if network.trained], dim=1)
 
     def forward(self, batch: Batch) -> Tensor:
-        """[B, C] logits."""
-        return mean_probability_logits([network(batch) for network in self._each()])
+        """[B, ·] outputs."""
+        return mean_outputs(self.task, [network(batch) for network in self._each()])
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Return the sum of the networks' losses, and the logits of the ensemble."""
+        """Return the sum of the networks' losses, and the outputs of the ensemble."""
         found = [network.loss(batch) for network in self._each()]
-        return torch.stack([loss for loss, _ in found]).sum(), mean_probability_logits([z for _, z in found])
+        return torch.stack([loss for loss, _ in found]).sum(), mean_outputs(self.task, [z for _, z in found])
 
     def _each(self) -> list[Network]:
         return [network for network in self.networks if isinstance(network, Network)]
-
-
-def mean_probability_logits(logits: Sequence[Tensor]) -> Tensor:
-    """[B, C] logarithm of the mean of the probabilities given by each of the logits [B, C]."""
-    stacked = torch.stack([torch.log_softmax(one, dim=1) for one in logits])
-    return torch.logsumexp(stacked, dim=0) - math.log(len(logits))

@@ -10,10 +10,12 @@ from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch, Extras
 from gcaps.data.graphset import GraphSet
+from gcaps.data.targets import Task
+from gcaps.models.losses import loss_sum
 
 
 class Network(nn.Module):
-    """A network from a batch to logits: ``head(embed(batch))``.
+    """A network from a batch to outputs (see :mod:`gcaps.models.losses`): ``head(embed(batch))``.
 
     Args:
         in_channels: columns of the node features.
@@ -21,8 +23,10 @@ class Network(nn.Module):
     """
 
     head: nn.Module
+    task: Task = "classification"
+    """What the outputs mean, and with it the loss."""
     ensemble_size: int = 1
-    """Number of networks whose probabilities are averaged."""
+    """Number of networks whose predictions are averaged."""
     trained: bool = True
     """Whether graph vectors depend on trained weights."""
     prepared_by: tuple[str, ...] = ()
@@ -52,18 +56,15 @@ class Network(nn.Module):
         raise NotImplementedError
 
     def forward(self, batch: Batch) -> Tensor:
-        """[B, C] logits."""
-        logits: Tensor = self.head(self.embed(batch))
-        return logits
+        """[B, C] logits, or [B, T] outputs for several targets or regression."""
+        outputs: Tensor = self.head(self.embed(batch))
+        return outputs
 
     def loss(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Sum of the cross-entropies of the graphs, times their sample weights if given, and the logits [B, C]."""
+        """Sum of the losses of the graphs, times their sample weights if given, and the outputs."""
         assert batch.y is not None
-        logits: Tensor = self(batch)
-        if batch.sample_weight is None:
-            return nn.functional.cross_entropy(logits, batch.y, reduction="sum"), logits
-        losses = nn.functional.cross_entropy(logits, batch.y, reduction="none")
-        return (losses * batch.sample_weight).sum(), logits
+        outputs: Tensor = self(batch)
+        return loss_sum(self.task, outputs, batch.y, batch.sample_weight), outputs
 
 
 class InputLinear(nn.Module):

@@ -1,4 +1,4 @@
-"""Support vector classification on graph vectors of random (untrained) capsules, as a network for prediction."""
+"""Support vector machines on graph vectors of random (untrained) capsules, as a network for prediction."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
+from gcaps.data.targets import Task
 from gcaps.models.gcaps import GCAPS
 from gcaps.models.network import Network
 from gcaps.nn.cpu.distances import city_block
 
 
 class RandomCapsuleSVM(Network):
-    """One-vs-one support vector classifiers on the graph vectors [μ, C] of capsules with random weights.
+    """Support vector machines on the graph vectors [μ, C] of capsules with random weights.
+
+    One-vs-one classifiers for classification; otherwise one classifier or regressor for each target.
 
     A network this wide, even untrained, maps different neighbourhoods to different capsules. The kernel is
     exp(−γ ‖z_g − z_h‖₁) on the vectors z, standardised over the training graphs. It is fitted by
@@ -22,11 +25,12 @@ class RandomCapsuleSVM(Network):
 
     Args:
         capsules: network that computes the graph vectors; its fully connected layers are dropped.
-        num_classes: number of logits.
+        outputs: number of classes, or of targets.
         vectors: number of support graphs.
-        classes: number of classes among the training graphs.
+        classes: number of classes among the training graphs; 0 where the task is not classification.
         C: penalty that was chosen.
-        inner: accuracy in the cross-validation that chose it.
+        inner: score in the cross-validation that chose it.
+        task: what the outputs mean.
     """
 
     trained = False
@@ -40,18 +44,27 @@ class RandomCapsuleSVM(Network):
     temperature: Tensor
 
     def __init__(
-        self, capsules: GCAPS, num_classes: int, *, vectors: int, classes: int, C: float, inner: float
+        self,
+        capsules: GCAPS,
+        outputs: int,
+        *,
+        vectors: int,
+        classes: int,
+        C: float,
+        inner: float,
+        task: Task = "classification",
     ) -> None:
         super().__init__(capsules.in_channels, vectors=vectors, classes=classes, C=C, inner=inner)
         capsules.head = nn.Identity()
-        self.capsules, self.num_classes = capsules, num_classes
+        self.capsules, self.outputs, self.task = capsules, outputs, task
         self.pairs = list(combinations(range(classes), 2))
+        machines = len(self.pairs) if task == "classification" else outputs
         length = capsules.length
         self.register_buffer("mean", torch.zeros(length))
         self.register_buffer("scale", torch.zeros(length))
         self.register_buffer("support", torch.zeros(vectors, length))
-        self.register_buffer("coefficients", torch.zeros(len(self.pairs), vectors, dtype=torch.float64))
-        self.register_buffer("intercepts", torch.zeros(len(self.pairs), dtype=torch.float64))
+        self.register_buffer("coefficients", torch.zeros(machines, vectors, dtype=torch.float64))
+        self.register_buffer("intercepts", torch.zeros(machines, dtype=torch.float64))
         self.register_buffer("present", torch.zeros(classes, dtype=torch.int64))
         self.register_buffer("gamma", torch.zeros((), dtype=torch.float64))
         self.register_buffer("temperature", torch.ones((), dtype=torch.float64))
@@ -61,11 +74,16 @@ class RandomCapsuleSVM(Network):
         return self.capsules.embed(batch)
 
     def forward(self, batch: Batch) -> Tensor:
-        """[B, C] logits: sums of decision values over the temperature; −∞ for a class without training graphs."""
+        """[B, ·] outputs.
+
+        Logits of classes are sums of decision values over the temperature, −∞ for a class without training graphs.
+        """
         z = ((self.embed(batch).detach() - self.mean) * self.scale).cpu().numpy()
         distances = torch.from_numpy(city_block(z, self.support.cpu().numpy())).to(self.gamma)
         values = torch.exp(-self.gamma * distances) @ self.coefficients.T + self.intercepts
-        logits = values.new_full((len(z), self.num_classes), -torch.inf)
+        if self.task != "classification":
+            return (values / self.temperature).float()
+        logits = values.new_full((len(z), self.outputs), -torch.inf)
         logits[:, self.present] = class_sums(values, self.pairs, len(self.present)) / self.temperature
         return logits.float()
 

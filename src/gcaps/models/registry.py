@@ -9,6 +9,7 @@ from gcaps.batching.batch import Extras
 from gcaps.config import CapsuleConfig, Config, RandomCapsuleConfig, Section
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
+from gcaps.data.targets import Task
 from gcaps.models.ensemble import Ensemble
 from gcaps.models.gcaps import GCAPS
 from gcaps.models.network import Network
@@ -33,23 +34,30 @@ def network_class(config: Section) -> type[Network]:
     return found
 
 
-def build_network(config: Section, in_channels: int, num_classes: int, graphs: GraphSet) -> Network:
+def build_network(
+    config: Section, in_channels: int, outputs: int, graphs: GraphSet, task: Task = "classification"
+) -> Network:
     """Build the network for training ``graphs`` with ``in_channels`` node features.
 
     Args:
         config: settings without any ``auto``.
         in_channels: columns of the node features.
-        num_classes: number of logits.
+        outputs: number of classes, or of targets.
         graphs: the training graphs, from which some networks derive their shape.
+        task: what the outputs mean.
     """
-    return restore_network(config, in_channels, num_classes, network_class(config).shape_from(config, graphs))
+    return restore_network(config, in_channels, outputs, network_class(config).shape_from(config, graphs), task)
 
 
-def restore_network(config: Section, in_channels: int, num_classes: int, shape_args: dict[str, Any]) -> Network:
+def restore_network(
+    config: Section, in_channels: int, outputs: int, shape_args: dict[str, Any], task: Task = "classification"
+) -> Network:
     """Build the network of a shape that :meth:`Network.shape_from` gave before, with fresh weights."""
     make: Any = network_class(config)
     count = int(getattr(config, "ensemble_size", 1))
-    networks: list[Network] = [make(in_channels, num_classes, config, **shape_args) for _ in range(count)]
+    networks: list[Network] = [make(in_channels, outputs, config, **shape_args) for _ in range(count)]
+    for network in networks:
+        network.task = task
     return networks[0] if count == 1 else Ensemble(networks)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +18,29 @@ from gcaps.batching import BatchSource
 from gcaps.config import Config, TrainingConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.prepared import PreparedSet
+from gcaps.data.targets import Task
 from gcaps.features import NodeFeatures
-from gcaps.models.ensemble import Ensemble, mean_probability_logits
+from gcaps.models.ensemble import Ensemble
+from gcaps.models.losses import mean_loss, mean_outputs, score_sum
 from gcaps.models.network import Network
 from gcaps.models.random_capsules import RandomCapsuleSVM
 from gcaps.models.registry import build_network, extras_of, network_class
 from gcaps.training.checkpoint import Checkpoint, CheckpointState
 from gcaps.training.fitted import FittedNetwork
-from gcaps.training.loop import Epoch, TrainingRun, batches_of, inner_split, predict_logits, reproducible, train
+from gcaps.training.loop import Epoch, TrainingRun, batches_of, inner_split, predict_outputs, reproducible, train
 from gcaps.training.random_capsules import fit_random_capsule_svm, svm_beside
 
 
 @dataclass
 class Curves:
-    """Loss and accuracy, epoch by epoch."""
+    """Loss and score (accuracy, or what :func:`gcaps.models.losses.score_sum` says), epoch by epoch."""
 
     loss: list[float] = field(default_factory=list)
-    accuracy: list[float] = field(default_factory=list)
+    score: list[float] = field(default_factory=list)
     validation: list[float] = field(default_factory=list)
-    """Accuracy on the inner validation split; empty with a fixed schedule."""
+    """Score on the inner validation split; empty with a fixed schedule."""
     watched: list[float] = field(default_factory=list)
-    """Accuracy on the watched graphs; recorded and used for nothing else."""
+    """Score on the watched graphs; recorded and used for nothing else."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +50,17 @@ class TrainingData:
     prepared: PreparedSet
     indices: Ints
     """The training graphs."""
-    y: Ints
-    """[G] class number of every graph of the set; −1 where it is unknown."""
-    num_classes: int
+    y: Array
+    """Encoded targets of every graph of the set (:meth:`gcaps.data.targets.Target.encode`)."""
+    outputs: int
+    """Number of classes, or of targets."""
     sample_weight: Floats | None = None
-    """[G] weight of every graph's loss."""
+    """[G] or [G, T] weight of every graph's loss."""
+    task: Task = "classification"
 
     def at(self, indices: Array) -> TrainingData:
         """Return the same set with other training graphs."""
-        return TrainingData(self.prepared, np.asarray(indices, np.int64), self.y, self.num_classes, self.sample_weight)
+        return replace(self, indices=np.asarray(indices, np.int64))
 
 
 def fit_network(
@@ -74,10 +79,11 @@ def fit_network(
         data: the training graphs.
         config: settings without any ``auto``. ``selection = "last"`` runs the schedule to its end on all training
             graphs. ``"validation"`` holds a part of them back, keeps the epoch that is best on it (by accuracy, then
-            by loss), and with ``refit`` trains anew on all of them for that many epochs.
+            by loss; by loss where the task is not classification), and with ``refit`` trains anew on all of them for
+            that many epochs.
         seed: decides weights, order, dropout and the inner split.
         validation: the graphs to hold back; by default a stratified share of the training graphs.
-        watch: graphs whose accuracy is recorded after each epoch, for curves and optimistic protocols.
+        watch: graphs whose score is recorded after each epoch, for curves and optimistic protocols.
         on_epoch: called after each epoch.
         checkpoint: folder in which the training is saved while it runs; where it holds this very training (the same
             graphs, settings and seed), the training is resumed from it.
@@ -117,7 +123,7 @@ class _Run:
         self.data, self.config, self.seed, self.on_epoch = data, config, seed, on_epoch
         self.curves = Curves()
         self.best_epoch = 0
-        self._best: tuple[float, float] = (-1.0, 0.0)
+        self._best: tuple[float, float] = (-math.inf, 0.0)
         self._best_state: dict[str, Tensor] | None = None
         graphs, device = data.prepared.graphs, torch.device(config.device)
         with reproducible(seed, config.threads):
@@ -131,9 +137,8 @@ class _Run:
                 sample_weight=data.sample_weight,
                 prepared=data.prepared,
             )
-            self.network = build_network(config, source.num_features, data.num_classes, graphs.subset(data.indices)).to(
-                device
-            )
+            training = graphs.subset(data.indices)
+            self.network = build_network(config, source.num_features, data.outputs, training, data.task).to(device)
             svm = self._fit_svm(source)
             self._validation = None if validation is None else _HeldOut(source, validation, device)
             self._watch = None if watch is None else _HeldOut(source, watch, device, svm)
@@ -154,7 +159,8 @@ class _Run:
         if not isinstance(self.config, Config) or not self.config.with_svm:
             return None
         data = self.data
-        svm = fit_random_capsule_svm(svm_beside(self.config), source, data.indices, data.num_classes, self.seed)
+        settings = svm_beside(self.config)
+        svm = fit_random_capsule_svm(settings, source, data.indices, data.outputs, self.seed, data.task)
         return svm.to(self.config.device)
 
     def _identity(self, validation: Array | None) -> dict[str, Any]:
@@ -165,19 +171,22 @@ class _Run:
             "config": self.config.to_dict(),
             "seed": self.seed,
             "data": graphs.fingerprint(indices),
+            "task": self.data.task,
             "y": _digest(self.data.y[indices]),
             "sample_weight": None if weight is None else _digest(weight[indices]),
             "validation": None if validation is None else np.asarray(validation).tolist(),
         }
 
     def _state(self) -> CheckpointState:
-        page = {"curves": asdict(self.curves), "best": [self.best_epoch, *self._best]}
+        best = None if self.best_epoch == 0 else [self.best_epoch, *self._best]
+        page = {"curves": asdict(self.curves), "best": best}
         return CheckpointState(page, self._best_state or {})
 
     def _resume(self, state: CheckpointState) -> None:
         self.curves = Curves(**state.page["curves"])
-        self.best_epoch, *best = state.page["best"]
-        self._best = (best[0], best[1])
+        if state.page["best"] is not None:
+            self.best_epoch, *best = state.page["best"]
+            self._best = (best[0], best[1])
         self._best_state = state.tensors or None
 
     def _restore_best(self) -> None:
@@ -186,9 +195,9 @@ class _Run:
 
     def _after_epoch(self, epoch: Epoch) -> bool:
         self.curves.loss.append(epoch.loss)
-        self.curves.accuracy.append(epoch.accuracy)
+        self.curves.score.append(epoch.score)
         if self._watch is not None:
-            self.curves.watched.append(self._watch.accuracy_and_loss(self.network)[0])
+            self.curves.watched.append(self._watch.score_and_loss(self.network)[0])
         if self._validation is not None:
             self._select(epoch.number, self._validation)
         patience = None if self._validation is None else self.config.patience  # a refit has a fixed number of epochs
@@ -201,10 +210,11 @@ class _Run:
 
     def _select(self, epoch: int, validation: _HeldOut) -> None:
         """Keep the weights if this epoch is the best so far on the validation graphs."""
-        accuracy, loss = validation.accuracy_and_loss(self.network)
-        self.curves.validation.append(accuracy)
-        if (accuracy, -loss) > self._best:
-            self._best, self.best_epoch = (accuracy, -loss), epoch
+        score, loss = validation.score_and_loss(self.network)
+        self.curves.validation.append(score)
+        quality = (score, -loss) if self.data.task == "classification" else (-loss, score)
+        if quality > self._best:
+            self._best, self.best_epoch = quality, epoch
             self._best_state = copy.deepcopy(self.network.state_dict())
 
     def fitted(self) -> FittedNetwork:
@@ -214,7 +224,7 @@ class _Run:
 class _HeldOut:
     """Graphs that are predicted after every epoch; their batches are kept, unless they come from a mapped file.
 
-    The probabilities of an SVM that does not change while the network is trained are computed once.
+    The outputs of an SVM that does not change while the network is trained are computed once.
     """
 
     def __init__(
@@ -224,20 +234,19 @@ class _HeldOut:
         assert source.y is not None
         self.y = torch.from_numpy(source.y[indices]).to(device)
         self._batches = None if source.streams else [b.to(device) for b in batches_of(source, indices)]
-        self._svm = [] if svm is None else [self._logits(svm)]
+        self._svm = [] if svm is None else [self._outputs(svm)]
 
-    def accuracy_and_loss(self, network: Network) -> tuple[float, float]:
-        logits = self._logits(network)
+    def score_and_loss(self, network: Network) -> tuple[float, float]:
+        outputs = self._outputs(network)
         if self._svm:
-            logits = mean_probability_logits([logits, *self._svm])
-        right = (logits.argmax(1) == self.y).double().mean()
-        known = self.y >= 0  # a class that the training graphs lack has no logit
-        return float(right), float(torch.nn.functional.cross_entropy(logits[known], self.y[known]))
+            outputs = mean_outputs(network.task, [outputs, *self._svm])
+        score = score_sum(network.task, outputs, self.y) / len(self.y)
+        return float(score), mean_loss(network.task, outputs, self.y)
 
-    def _logits(self, network: Network) -> Tensor:
+    def _outputs(self, network: Network) -> Tensor:
         if self._batches is not None:
-            return predict_logits(network, self._batches)
-        return predict_logits(network, (b.to(self.device) for b in batches_of(self.source, self.indices)))
+            return predict_outputs(network, self._batches)
+        return predict_outputs(network, (b.to(self.device) for b in batches_of(self.source, self.indices)))
 
 
 def _digest(values: Array) -> str:

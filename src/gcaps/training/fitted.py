@@ -14,6 +14,7 @@ from gcaps.config import Section
 from gcaps.data.arrays import Floats
 from gcaps.data.graphset import GraphSet
 from gcaps.features import NodeFeatures
+from gcaps.models.losses import scores_of
 from gcaps.models.network import Network
 from gcaps.models.registry import network_class
 from gcaps.training.loop import NODE_BUDGET, reproducible
@@ -29,9 +30,12 @@ class FittedNetwork:
     network: Network
     seed: int
 
-    def predict_proba(self, graphs: GraphSet) -> Floats:
-        """Return class probabilities [G, C]; graphs are streamed in batches, so memory does not grow with G."""
-        return self._stream(graphs, lambda batch: torch.softmax(self.network(batch), dim=1))
+    def scores(self, graphs: GraphSet) -> Floats:
+        """Return probabilities [G, C] or [G, T], or standardised values [G, T].
+
+        Graphs are streamed in batches, so memory does not grow with G.
+        """
+        return self._stream(graphs, lambda batch: scores_of(self.network.task, self.network(batch)))
 
     def embed(self, graphs: GraphSet) -> Floats:
         """Return the graph vectors [G, ·] before the fully connected layers; [μ, C] of GCAPS-CNN."""

@@ -17,6 +17,7 @@ from gcaps.batching import Batch, BatchSource, node_budget_batches, prefetch, sh
 from gcaps.config import TrainingConfig
 from gcaps.data.arrays import Array, Ints
 from gcaps.errors import ConfigError
+from gcaps.models.losses import score_sum
 from gcaps.models.network import Network
 from gcaps.nn.distributed import Share, is_distributed, sharing, sum_over_processes
 from gcaps.training.optimizer import FlatAdam
@@ -32,9 +33,9 @@ class Epoch:
     number: int
     """Counted from 1."""
     loss: float
-    """Mean cross-entropy over the pass, in training mode."""
-    accuracy: float
-    """Accuracy over the pass, in training mode."""
+    """Mean loss over the pass, in training mode."""
+    score: float
+    """Mean score over the pass, in training mode: accuracy, or what :func:`gcaps.models.losses.score_sum` says."""
     graphs_per_second: float
 
 
@@ -98,26 +99,34 @@ class TrainingRun:
         self.optimizer.lr = learning_rate(self.config, self.number, self.epochs)
         self.network.train()
         sums = np.zeros(2)
-        shares = map(_own_share, shuffled(self.indices, self.config.batch_size, self.rng))
+        shares = map(_own_share, shuffled(self._drawn(), self.config.batch_size, self.rng))
         batches = prefetch(self._take, shares) if self.source.streams else map(self._take, shares)
         for batch, share in batches:
             with sharing(share):
                 sums += self._step(batch, share.total)
-        loss, right = sum_over_processes(torch.from_numpy(sums)) / len(self.indices)
-        return Epoch(self.number, float(loss), float(right), len(self.indices) / (time.perf_counter() - began))
+        loss, score = sum_over_processes(torch.from_numpy(sums)) / len(self.indices)
+        return Epoch(self.number, float(loss), float(score), len(self.indices) / (time.perf_counter() - began))
+
+    def _drawn(self) -> Array:
+        """Return the graphs of an epoch: every training graph once, or as many drawn so that classes are balanced."""
+        if self.config.sampling == "shuffle":
+            return self.indices
+        assert self.source.y is not None
+        return balanced_sample(self.indices, self.source.y[self.indices], self.rng)
 
     def _take(self, part: tuple[Ints, Share]) -> tuple[Batch, Share]:
         chosen, share = part
         return self.source.take(chosen).to(self.device), share
 
-    def _step(self, batch: Batch, graphs: int) -> tuple[float, int]:
-        """Do one optimiser step; return the sum of the losses and the number of correctly classified graphs."""
+    def _step(self, batch: Batch, graphs: int) -> tuple[float, float]:
+        """Do one optimiser step; return the sums of the losses and of the scores."""
         assert batch.y is not None
-        loss, logits = self.network.loss(batch)
+        loss, outputs = self.network.loss(batch)
         self.optimizer.zero_grad()
         (loss / graphs).backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
-        return loss.item() / self.network.ensemble_size, int((logits.detach().argmax(1) == batch.y).sum())
+        score = score_sum(self.network.task, outputs.detach(), batch.y)
+        return loss.item() / self.network.ensemble_size, score.item()
 
 
 def learning_rate(config: TrainingConfig, number: int, epochs: int) -> float:
@@ -152,19 +161,33 @@ def batches_of(source: BatchSource, indices: Array) -> Iterator[Batch]:
 
 
 @torch.no_grad()
-def predict_logits(network: nn.Module, batches: Iterator[Batch] | list[Batch]) -> Tensor:
-    """Return logits [B, C] in evaluation mode; the network's mode is restored."""
+def predict_outputs(network: nn.Module, batches: Iterator[Batch] | list[Batch]) -> Tensor:
+    """Return outputs [B, ·] in evaluation mode; the network's mode is restored."""
     was_training = network.training
     network.eval()
-    logits = torch.cat([network(batch) for batch in batches])
+    outputs = torch.cat([network(batch) for batch in batches])
     network.train(was_training)
-    return logits
+    return outputs
+
+
+def balanced_sample(indices: Array, y: Array, rng: np.random.Generator) -> Ints:
+    """Draw as many graphs as there are, with replacement, so that every class is equally likely."""
+    _, at, counts = np.unique(y, return_inverse=True, return_counts=True)
+    weight = 1 / counts[at]
+    drawn: Ints = rng.choice(np.asarray(indices, np.int64), len(indices), p=weight / weight.sum())
+    return drawn
 
 
 def inner_split(y: Array, share: float, seed: int) -> tuple[Ints, Ints]:
-    """Return positions (training, validation) of a stratified split; every class keeps at least one in training."""
+    """Return positions (training, validation) of a split.
+
+    Classes ``y`` [n] are stratified, and every class keeps at least one graph in training; targets [n, T] are not.
+    """
     rng = np.random.default_rng([seed, 1])
     order = rng.permutation(len(y))
+    if y.ndim == 2 or y.dtype.kind == "f":
+        validation = np.sort(order[: max(1, min(round(share * len(y)), len(y) - 1))])
+        return np.setdiff1d(np.arange(len(y)), validation), validation
     held: list[Array] = []
     for value in np.unique(y):
         members = order[y[order] == value]

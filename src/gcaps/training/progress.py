@@ -1,4 +1,4 @@
-"""Progress bar of a training: epochs, loss, accuracy, graphs per second and time left."""
+"""Progress bar of a training: epochs, loss, score, graphs per second and time left."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def training_bar(title: str, epochs: int, runs: int = 1, console: Console | None
         TextColumn("{task.description}"),
         BarColumn(bar_width=12),
         MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]} acc {task.fields[accuracy]} {task.fields[speed]} graphs/s, left"),
+        TextColumn("loss {task.fields[loss]} score {task.fields[score]} {task.fields[speed]} graphs/s, left"),
         TimeRemainingColumn(),
         console=console or Console(stderr=True),
     )
     latest: dict[int, Epoch] = {}
     done = dict.fromkeys(range(runs), 0)
     with bar:
-        task = bar.add_task(title, total=epochs * runs, loss="–", accuracy="–", speed="–")
+        task = bar.add_task(title, total=epochs * runs, loss="–", score="–", speed="–")
 
         def report(run: int, epoch: Epoch) -> None:
             if epoch.number < done[run]:  # a refit starts again from epoch 1
@@ -52,7 +52,7 @@ def training_bar(title: str, epochs: int, runs: int = 1, console: Console | None
                 task,
                 advance=1,
                 loss=f"{sum(e.loss for e in shown) / len(shown):.3f}",
-                accuracy=f"{sum(e.accuracy for e in shown) / len(shown):.1%}",
+                score=f"{sum(e.score for e in shown) / len(shown):.1%}",
                 speed=f"{sum(e.graphs_per_second for e in shown):,.0f}",
             )
 

@@ -14,8 +14,10 @@ from torch import Tensor
 from gcaps.batching import BatchSource, shuffled
 from gcaps.config import CapsuleConfig, Config, FeatureConfig, RandomCapsuleConfig
 from gcaps.data.arrays import Array, Floats
+from gcaps.data.targets import Task
 from gcaps.errors import MemoryLimitError
-from gcaps.kernels.svm import choose, cut, fit_svm, inner_splits
+from gcaps.kernels.multi_output import fit_multi_output, random_splits, score_of
+from gcaps.kernels.svm import accuracy_of, choose, cut, fit_svm, inner_splits
 from gcaps.models.gcaps import GCAPS
 from gcaps.models.random_capsules import RandomCapsuleSVM, class_sums
 from gcaps.models.registry import random_capsules
@@ -37,18 +39,31 @@ def svm_beside(config: Config) -> RandomCapsuleConfig:
 
 
 def fit_random_capsule_svm(
-    config: RandomCapsuleConfig, source: BatchSource, indices: Array, num_classes: int, seed: int
+    config: RandomCapsuleConfig,
+    source: BatchSource,
+    indices: Array,
+    outputs: int,
+    seed: int,
+    task: Task = "classification",
 ) -> RandomCapsuleSVM:
-    """Fit on the graphs at ``indices``; ``seed`` decides the capsules' weights and the inner folds.
+    """Fit on the graphs at ``indices``, with their targets and weights.
+
+    Args:
+        config: settings without any ``auto``.
+        source: where batches, targets and weights come from.
+        indices: the training graphs.
+        outputs: number of classes, or of targets.
+        seed: decides the capsules' weights and the inner folds.
+        task: classification, multilabel or regression.
 
     Raises:
         MemoryLimitError: before anything is computed, where Gram matrices of so many graphs do not fit in memory.
     """
     require_memory(len(indices))
     assert source.y is not None
-    y = source.y[indices]
+    y, weight = source.y[indices], None if source.sample_weight is None else source.sample_weight[indices]
     with without_exchange(), reproducible(int(np.random.SeedSequence([seed, 2]).generate_state(1)[0]), config.threads):
-        capsules = random_capsules(config, source.num_features, num_classes)
+        capsules = random_capsules(config, source.num_features, outputs)
         collect_statistics(capsules, source, indices, config.batch_size, seed)
         raw = graph_vectors(capsules, source, indices)
     mean, deviation = raw.mean(0), raw.std(0, correction=0)
@@ -56,31 +71,34 @@ def fit_random_capsule_svm(
     z = ((raw - mean) * scale).numpy()
     distances = city_block(z, z)
     gammas = [width / max(float(distances.mean()), 1e-12) for width in config.gamma]
-    splits = inner_splits(y, config.inner_folds, seed % 2**32)
-    choice = choose((np.exp(-gamma * distances) for gamma in gammas), y, config.C, splits)
+    if task == "classification":
+        splits, fit = inner_splits(y, config.inner_folds, seed % 2**32), accuracy_of(y, weight)
+    else:
+        splits, fit = random_splits(len(y), config.inner_folds, seed % 2**32), score_of(y, task, weight)
+    choice = choose((np.exp(-gamma * distances) for gamma in gammas), fit, config.C, splits)
     gamma = gammas[choice.kernel]
     K = np.exp(-gamma * distances)
-    svm = fit_svm(K, y, choice.C)
-    support = svm.support
-    fitted = RandomCapsuleSVM(
-        capsules,
-        num_classes,
-        vectors=len(support),
-        classes=len(svm.classes_),
-        C=choice.C,
-        inner=choice.accuracy,
-    )
+    if task == "classification":
+        svm = fit_svm(K, y, choice.C, weight)
+        present, heat = svm.classes_, temperature(K, y, choice.C, splits, weight)
+        machines, support = (svm.coefficients, svm.intercepts), svm.support
+    else:
+        several = fit_multi_output(K, y, choice.C, task, weight)
+        present, heat = np.zeros(0, dtype=np.int64), 1.0
+        machines, support = (several.coefficients, several.intercepts), several.support
+    sizes = {"vectors": len(support), "classes": len(present)}
+    fitted = RandomCapsuleSVM(capsules, outputs, task=task, C=choice.C, inner=choice.score, **sizes)
     fitted.load_state_dict(
         {
             **{f"capsules.{name}": value for name, value in capsules.state_dict().items()},
             "mean": mean,
             "scale": scale,
             "support": torch.from_numpy(z[support]),
-            "coefficients": torch.from_numpy(svm.coefficients[:, support]),
-            "intercepts": torch.from_numpy(svm.intercepts),
-            "present": torch.from_numpy(svm.classes_),
+            "coefficients": torch.from_numpy(machines[0][:, support]),
+            "intercepts": torch.from_numpy(machines[1]),
+            "present": torch.from_numpy(present),
             "gamma": torch.tensor(gamma, dtype=torch.float64),
-            "temperature": torch.tensor(temperature(K, y, choice.C, splits), dtype=torch.float64),
+            "temperature": torch.tensor(heat, dtype=torch.float64),
         }
     )
     return fitted.eval()
@@ -106,7 +124,9 @@ def graph_vectors(capsules: GCAPS, source: BatchSource, indices: Array) -> Tenso
     return torch.cat([capsules.embed(batch) for batch in batches_of(source, indices)])
 
 
-def temperature(K: Floats, y: Array, C: float, splits: list[tuple[Array, Array]]) -> float:
+def temperature(
+    K: Floats, y: Array, C: float, splits: list[tuple[Array, Array]], weight: Floats | None = None
+) -> float:
     """Return the temperature that minimises the log-loss of the softmax on held-out graphs (temperature scaling).
 
     Every inner fold is predicted by an SVM fitted on the others; the predicted class does not change. Without folds the
@@ -116,7 +136,7 @@ def temperature(K: Floats, y: Array, C: float, splits: list[tuple[Array, Array]]
         return 1.0
     sums, truth = [], []
     for learn, check in splits:
-        svm = fit_svm(cut(K, learn, learn), y[learn], C)
+        svm = fit_svm(cut(K, learn, learn), y[learn], C, None if weight is None else weight[learn])
         values = torch.from_numpy(svm.pair_values(cut(K, check, learn)))
         pairs = [(int(a), int(b)) for a, b in svm.pairs]
         found = class_sums(values, pairs, len(svm.classes_)).numpy()

@@ -5,14 +5,18 @@ NetworkX keeps a dictionary for each node and edge, so values are gathered one b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from gcaps.data.arrays import Array, Ints, pointer
-from gcaps.data.assemble import Column, EdgeRows, assemble, place, require_finite, require_positive
+from gcaps.data.assemble import EdgeRows, assemble, place, require_finite, require_positive, without_empty
 from gcaps.data.graphset import GraphSet
+from gcaps.data.io.fields import fields_of
+from gcaps.data.labels import LabelNames
+from gcaps.data.reading import Directed, Empty, Reading, listed
 from gcaps.data.targets import target_array
 from gcaps.errors import DataError
 
@@ -20,64 +24,81 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-def from_networkx(graphs: Iterable[nx.Graph], y: Sequence[Any] | None = None, name: str = "nx") -> GraphSet:
-    """Convert undirected NetworkX graphs to a set; nodes are numbered in the order in which a graph lists them.
+TARGET_KEYS = ("label", "y", "target", "class")
+"""Data of a graph that are its target, the first that any graph has."""
 
-    Node attributes: ``"label"`` (an integer or several), ``"attributes"`` (numbers). Edge attributes: the same two and
-    ``"weight"`` (positive). All nodes of a set have such a field or none, and so do all edges.
+
+def from_networkx(
+    graphs: Iterable[nx.Graph],
+    y: Sequence[Any] | None = None,
+    name: str = "nx",
+    *,
+    directed: Directed = "error",
+    empty: Empty = "error",
+    reading: Reading | None = None,
+) -> GraphSet:
+    """Convert NetworkX graphs to a set; nodes are numbered in the order in which a graph lists them.
+
+    Node data: ``"label"``, ``"type"`` and the like are labels (integers or strings); ``"x"``, ``"feature"``,
+    ``"attributes"`` and the like are attributes (a number or several). Under any other key, numbers are attributes and
+    strings labels. Edge data: the same, and ``"weight"`` (positive). All nodes of a set have such a field or none, and
+    so do all edges; other keys that only some have are ignored, with a warning. Parallel edges of multigraphs are
+    merged: their weights are added, otherwise the first counts (``notes["parallel_edges"]``).
 
     Args:
         graphs: the graphs.
-        y: targets; by default ``graph.graph["label"]`` of each graph.
+        y: targets; by default ``graph.graph["label"]`` (or ``"y"``, ``"target"``, ``"class"``) of each graph.
         name: of the set.
+        directed: ``"symmetrize"`` forgets directions; of two weights of an edge, their mean counts.
+        empty: ``"drop"`` leaves out graphs without nodes; they are listed in ``skipped``.
+        reading: these options, and which graph data are targets (``target``), together.
 
     Raises:
         DataError: a graph is malformed or does not match the others; the message names it ``graphs[i]``.
     """
+    reading = reading or Reading(directed=directed, empty=empty, labelled=False)
     graphs = list(graphs)
     if not graphs:
         raise DataError(f"{name}: there are no graphs")
     if y is not None and len(y) != len(graphs):
         raise DataError(f"{name}: {len(y)} targets for {len(graphs)} graphs")
-    node_labels, x = Column("node 'label'", int), Column("node 'attributes'", float)
-    edge_labels, edge_attr = Column("edge 'label'", int), Column("edge 'attributes'", float)
-    edge_weight = Column("edge 'weight'", float)
-    sizes: list[int] = []
+    parallel = 0
+    nodes: list[list[dict[str, Any]]] = []
+    edges: list[list[dict[str, Any]]] = []
     ends: list[Array] = []
     for i, graph in enumerate(graphs):
-        _require_plain(graph, i)
-        nodes = list(graph.nodes(data=True))
-        number = {node: k for k, (node, _) in enumerate(nodes)}
-        edges = list(graph.edges(data=True))
-        sizes.append(len(nodes))
-        ends.append(np.array([(number[u], number[v]) for u, v, _ in edges], dtype=np.int64).reshape(-1, 2).T)
-        of_nodes, of_edges = [values for _, values in nodes], [values for *_, values in edges]
-        node_labels.add(_gathered(of_nodes, "node", "label", i), len(nodes))
-        x.add(_gathered(of_nodes, "node", "attributes", i), len(nodes))
-        edge_labels.add(_gathered(of_edges, "edge", "label", i), len(edges))
-        edge_attr.add(_gathered(of_edges, "edge", "attributes", i), len(edges))
-        edge_weight.add(_gathered(of_edges, "edge", "weight", i), len(edges))
-    graph_of_edge = np.repeat(np.arange(len(graphs)), [e.shape[1] for e in ends])
-    weight, described = edge_weight.joined(), edge_attr.joined()
-    attributes = x.joined()
-    require_finite(attributes, np.repeat(np.arange(len(graphs)), sizes), "'attributes' of a node")
-    require_finite(described, graph_of_edge, "'attributes' of an edge")
-    if weight is not None:
-        require_positive(weight[:, 0], graph_of_edge)
-    ptr = pointer(np.array(sizes))
+        _require_graph(graph, i, reading)
+        number = {node: k for k, node in enumerate(graph)}
+        listed_edges = [(number[u], number[v], values) for u, v, values in graph.edges(data=True)]
+        if graph.is_multigraph():
+            listed_edges, merged = _merged(listed_edges, graph.is_directed())
+            parallel += merged
+        if graph.is_directed():
+            listed_edges = _with_mean_weights(listed_edges)
+        nodes.append([values for _, values in graph.nodes(data=True)])
+        edges.append([values for *_, values in listed_edges])
+        ends.append(np.array([pair[:2] for pair in listed_edges], dtype=np.int64).reshape(-1, 2).T)
+    names = LabelNames()
+    of_nodes, of_edges = fields_of(nodes, "node", names), fields_of(edges, "edge", names)
+    graph_of_edge = np.repeat(np.arange(len(graphs)), [len(rows) for rows in edges])
+    sizes = np.array([len(rows) for rows in nodes])
+    require_finite(of_nodes.attributes, np.repeat(np.arange(len(graphs)), sizes), "'attributes' of a node")
+    require_finite(of_edges.attributes, graph_of_edge, "'attributes' of an edge")
+    if of_edges.weight is not None:
+        require_positive(of_edges.weight, graph_of_edge)
+    ptr = pointer(sizes)
     u, v = np.concatenate(ends, axis=1) + ptr[graph_of_edge]
-    once = EdgeRows(u, v, edge_labels.joined(), described, None if weight is None else weight[:, 0])
+    rows = EdgeRows(u, v, of_edges.labels, of_edges.attributes, of_edges.weight)
     # both directions, so that notes do not count every edge as one-way; a self-loop has only one
-    rows = once.take(np.concatenate([np.arange(len(u)), np.flatnonzero(u != v)]))
-    rows.source, rows.target = np.concatenate([u, v[u != v]]), np.concatenate([v, u[u != v]])
-    return assemble(
-        name,
-        ptr,
-        rows,
-        y=target_array([graph.graph.get("label") for graph in graphs] if y is None else list(y)),
-        node_labels=node_labels.joined(),
-        x=attributes,
-    )
+    twice = (u != v) & ~np.array([graph.is_directed() for graph in graphs])[graph_of_edge]
+    reverse = rows.take(np.flatnonzero(twice))
+    reverse.source, reverse.target = reverse.target, reverse.source
+    rows = EdgeRows.joined([rows, reverse])
+    values, target_names = (list(y), ()) if y is not None else _targets([graph.graph for graph in graphs], reading)
+    made = assemble(name, ptr, rows, y=target_array(values), node_labels=of_nodes.labels, x=of_nodes.attributes)
+    notes = {**made.notes, "parallel_edges": parallel} if parallel else made.notes
+    made = replace(made, notes=notes, label_names=dict(names), target_names=() if made.y is None else target_names)
+    return without_empty(made, reading.empty)
 
 
 def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
@@ -96,7 +117,10 @@ def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
         graph = nx.Graph()
         if one.y is not None:
             graph.graph["label"] = one.y
-        node_values = {"label": _scalars(one.node_labels, True), "attributes": _scalars(one.x, False)}
+        node_values = {
+            "label": _scalars(one.node_labels, True, names=graphs.label_names),
+            "attributes": _scalars(one.x, False),
+        }
         graph.add_nodes_from(zip(range(one.num_nodes), _dictionaries(node_values, one.num_nodes), strict=True))
         _require_symmetric(one.edge_index, (one.edge_labels, one.edge_attr), i)
         upper = np.flatnonzero(one.edge_index[0] < one.edge_index[1])
@@ -107,7 +131,7 @@ def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
             batches.append((np.stack([loops.node] * 2), loops.labels, loops.attributes, loops.weight, every))
         for ends, labels, attributes, weight, which in batches:
             edge_values = {
-                "label": _scalars(labels, True, which),
+                "label": _scalars(labels, True, which, graphs.label_names),
                 "attributes": _scalars(attributes, False, which),
                 "weight": _scalars(None if weight is None else weight[:, None], True, which),
             }
@@ -117,44 +141,60 @@ def to_networkx(graphs: GraphSet) -> list[nx.Graph]:
     return made
 
 
-def _require_plain(graph: Any, i: int) -> None:
+def _require_graph(graph: Any, i: int, reading: Reading) -> None:
     if not hasattr(graph, "is_directed"):
         raise DataError(f"is an object of type {type(graph).__name__}, not a NetworkX graph", place(i))
-    if graph.is_directed():
-        raise DataError("is directed; graphs must be undirected: graph.to_undirected() first", place(i))
-    if graph.is_multigraph():
-        raise DataError("is a multigraph; merge its parallel edges first: networkx.Graph(graph)", place(i))
-    if not len(graph):
-        raise DataError("has no nodes; remove it", place(i))
+    if graph.is_directed() and reading.directed == "error":
+        remedy = 'directed="symmetrize" (--directed symmetrize) forgets directions'
+        raise DataError(f"is directed; graphs must be undirected: {remedy}", place(i))
 
 
-def _gathered(dictionaries: list[dict[str, Any]], owner: str, key: str, i: int) -> Array | None:
-    """[rows, columns] values under ``key``; None if no dictionary has it."""
-    values = [entry[key] for entry in dictionaries if entry.get(key) is not None]
-    if not values:
-        return None
-    if len(values) != len(dictionaries):
-        missing = len(dictionaries) - len(values)
-        raise DataError(
-            f"{missing} of {len(dictionaries)} {owner}s have no {key!r}; give it to all or to none", place(i)
-        )
-    wanted = "an integer or a tuple of integers" if key == "label" else "a number" if key == "weight" else "numbers"
-    try:
-        table = np.array(values)
-    except (ValueError, TypeError) as error:
-        raise DataError(f"the {key!r} of its {owner}s differ in length", place(i)) from error
-    table = table[:, None] if table.ndim == 1 else table
-    kinds = "iub" if key == "label" else "fiub"
-    if table.ndim != 2 or (table.dtype.kind not in kinds and table.size) or (key == "weight" and table.shape[1] != 1):
-        raise DataError(
-            f"the {key!r} of a {owner} is {wanted}, not {values[0]!r}; number or convert it first", place(i)
-        )
-    if key == "label":
-        return table.astype(np.int64)
-    return table if table.dtype.kind == "f" else table.astype(np.float64)
+Edge: TypeAlias = tuple[int, int, dict[str, Any]]
 
 
-def _scalars(table: Array | None, unwrap: bool, which: Ints | None = None) -> list[Any] | None:
+def _merged(edges: list[Edge], directed: bool) -> tuple[list[Edge], int]:
+    """Merge parallel edges: weights are added, otherwise the first counts; return how many were merged."""
+    kept: dict[tuple[int, int], dict[str, Any]] = {}
+    for u, v, values in edges:
+        pair = (u, v) if directed else (min(u, v), max(u, v))
+        if pair not in kept:
+            kept[pair] = dict(values)
+        elif "weight" in values and "weight" in kept[pair]:
+            kept[pair]["weight"] += values["weight"]
+    return [(u, v, values) for (u, v), values in kept.items()], len(edges) - len(kept)
+
+
+def _with_mean_weights(arcs: list[Edge]) -> list[Edge]:
+    """Give both arcs of an edge the mean of their weights."""
+    weight = {(u, v): values["weight"] for u, v, values in arcs if "weight" in values}
+    return [
+        (u, v, {**values, "weight": (values["weight"] + weight[v, u]) / 2} if "weight" in values and (v, u) in weight
+         else values)
+        for u, v, values in arcs
+    ]  # fmt: skip
+
+
+def _targets(described: Sequence[Mapping[str, Any]], reading: Reading) -> tuple[list[Any], tuple[str, ...]]:
+    """Return the target of each graph, one value or several, from the data of the graphs; and their names."""
+    known = dict.fromkeys(key for values in described for key in values)
+    wanted = reading.targets
+    if wanted is None:
+        key = next((key for key in TARGET_KEYS if key in known), None)
+        return ([None] * len(described), ()) if key is None else ([values.get(key) for values in described], (key,))
+    keys = [key for text in wanted for key in ([text] if text in known else text.split(","))]
+    absent = [key for key in keys if key not in known]
+    if absent and reading.labelled:
+        there = listed(map(str, known)) or "none"
+        raise DataError(f"no graph has {absent[0]!r} among its graph data for target; there are {there}")
+    keys = [key for key in keys if key in known]
+    if len(keys) == 1:
+        return [values.get(keys[0]) for values in described], (keys[0],)
+    return [[values.get(key) for key in keys] for values in described] if keys else [None] * len(described), tuple(keys)
+
+
+def _scalars(
+    table: Array | None, unwrap: bool, which: Ints | None = None, names: Mapping[int, str] | None = None
+) -> list[Any] | None:
     """Return rows as tuples, or as single values if ``unwrap`` and there is one column.
 
     Values become Python numbers, except floats narrower than float64, which stay NumPy's to keep their type.
@@ -162,6 +202,9 @@ def _scalars(table: Array | None, unwrap: bool, which: Ints | None = None) -> li
     if table is None:
         return None
     table = table if which is None else table[which]
+    if names and table.dtype.kind == "i":
+        named = [tuple(names.get(code, code) for code in row) for row in table.tolist()]
+        return [row[0] for row in named] if unwrap and table.shape[1] == 1 else list(named)
     kept = table.dtype.kind == "f" and table.dtype != np.float64
     if unwrap and table.shape[1] == 1:
         return list(table[:, 0]) if kept else list(table[:, 0].tolist())

@@ -18,8 +18,11 @@ from gcaps.data.assemble import (
     require_finite,
     require_nodes,
     require_positive,
+    without_empty,
 )
 from gcaps.data.graphset import GraphSet
+from gcaps.data.labels import LabelNames
+from gcaps.data.reading import Empty, Reading
 from gcaps.data.targets import target_array
 from gcaps.errors import DataError
 
@@ -27,22 +30,24 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-def from_pyg(graphs: Iterable[Data], name: str = "pyg") -> GraphSet:
+def from_pyg(
+    graphs: Iterable[Data], name: str = "pyg", *, empty: Empty = "error", reading: Reading | None = None
+) -> GraphSet:
     """Convert ``Data`` objects (a list, a PyG data set or a ``Batch``) to a set.
 
     ==============================  ==================================================
     ``x`` of floats, of integers    node attributes (type kept), node labels
-    ``node_label``                  node labels
+    ``node_label``                  node labels: integers, or a list of strings
     ``edge_attr`` likewise          edge attributes, edge labels
     ``edge_label``                  edge labels
     ``edge_weight``                 weights, positive and the same in both directions
-    ``y``, one value                target: number, boolean or string
+    ``y``, one value or [1, T]      target, or T targets: numbers, booleans or strings
     ``num_nodes``                   needed only without x and node_label
     ==============================  ==================================================
 
     Self-loops are kept apart, and an edge given in one direction gets the other (``notes`` counts both). If nothing
     states the number of nodes of a graph, it is the largest node of an edge plus one, as in PyG, and
-    ``notes["guessed_sizes"]`` counts the graph.
+    ``notes["guessed_sizes"]`` counts the graph. ``empty`` and ``reading`` are options of :func:`gcaps.load`.
 
     Raises:
         DataError: a graph is malformed or does not match the others; the message names it ``graphs[i]``.
@@ -52,7 +57,7 @@ def from_pyg(graphs: Iterable[Data], name: str = "pyg") -> GraphSet:
     parts = _Parts()
     for data in graphs:
         parts.add(data)
-    return parts.assembled(name)
+    return without_empty(parts.assembled(name), empty if reading is None else reading.empty)
 
 
 class _Parts:
@@ -63,6 +68,7 @@ class _Parts:
         self.guessed = 0
         self.edges: list[Array] = []
         self.y: list[Any] = []
+        self.names = LabelNames()
         self.node_labels = Column("x of integers or node_label", int)
         self.x = Column("x of floats", float)
         self.edge_labels = Column("edge_attr of integers or edge_label", int)
@@ -79,8 +85,11 @@ class _Parts:
         if given.get("edge_index") is None and given.get("adj_t") is not None:
             raise DataError("has adj_t instead of edge_index; do not apply ToSparseTensor before gcaps", place(i))
         edges = given.get("edge_index")
+        if _is_sparse(edges):
+            remedy = "convert it: edge_index, edge_weight = torch_geometric.utils.to_edge_index(adjacency)"
+            raise DataError(f"edge_index is a sparse matrix, not a list of edges; {remedy}", place(i))
         edge_index = checked_edge_index(np.zeros((2, 0), dtype=np.int64) if edges is None else _array(edges), i)
-        tables = {key: _table(given[key], key, i) for key in _TABLES if given.get(key) is not None}
+        tables = {key: _table(given[key], key, i, self.names) for key in _TABLES if given.get(key) is not None}
         num_nodes = self._num_nodes(given.get("num_nodes"), tables, edge_index, i)
         self.sizes.append(num_nodes)
         self.edges.append(edge_index)
@@ -110,12 +119,9 @@ class _Parts:
             raise DataError(f"has contradictory numbers of nodes: {stated_by}", place(i))
         if not counts:
             if not edge_index.size:
-                raise DataError("has no nodes; set its num_nodes, or remove it", place(i))
+                return 0
             self.guessed += 1
-        num_nodes = next(iter(counts.values()), int(edge_index.max(initial=-1)) + 1)
-        if num_nodes < 1:
-            raise DataError("has no nodes; remove it", place(i))
-        return num_nodes
+        return next(iter(counts.values()), int(edge_index.max(initial=-1)) + 1)
 
     def assembled(self, name: str) -> GraphSet:
         if not self.sizes:
@@ -142,6 +148,7 @@ class _Parts:
             node_labels=self.node_labels.joined(),
             x=x,
         )
+        made = replace(made, label_names=dict(self.names))
         return replace(made, notes={**made.notes, "guessed_sizes": self.guessed}) if self.guessed else made
 
 
@@ -158,25 +165,38 @@ def _array(value: Any) -> Array:
     return np.asarray(value)
 
 
-def _table(value: Any, key: str, i: int) -> Array:
-    """Return a field as a matrix, booleans as the integers 0 and 1."""
+def _is_sparse(value: Any) -> bool:
+    """Whether a value is a sparse tensor of PyTorch or torch_sparse, or a SciPy matrix."""
+    layout = str(getattr(value, "layout", ""))
+    return "sparse" in layout or (hasattr(value, "nnz") and not hasattr(value, "layout"))
+
+
+def _table(value: Any, key: str, i: int, names: LabelNames) -> Array:
+    """Return a field as a matrix, booleans as the integers 0 and 1, strings as their codes."""
     table = _array(value)
+    if table.dtype.kind == "U" and key in ("node_label", "edge_label"):
+        distinct, inverse = np.unique(table, return_inverse=True)
+        codes = np.array([names.code(str(text)) for text in distinct], dtype=np.int64)
+        table = codes[inverse.reshape(table.shape)] if table.size else table.astype(np.int64)
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2:
         raise DataError(f"{key} has {table.ndim} dimensions; it should be a matrix with one row for each", place(i))
     if table.dtype.kind not in "fiub" or (key in ("node_label", "edge_label") and table.dtype.kind == "f"):
-        raise DataError(f"{key} is of type {table.dtype}; labels are integers", place(i))
+        wanted = (
+            "labels are integers or strings" if key.endswith("label") else "give numbers; strings go into node_label"
+        )
+        raise DataError(f"{key} is of type {table.dtype}; {wanted}", place(i))
     return table if table.dtype.kind == "f" else table.astype(np.int64)
 
 
 def _target(value: Any, i: int) -> Any:
-    """Return the ``y`` of a graph as one Python value."""
+    """Return the ``y`` of a graph as one Python value, or several as a list."""
     if value is None or isinstance(value, str):
         return value
     y = _array(value)
-    if y.size != 1:
-        raise DataError(f"y has {y.size} elements, expected one target for each graph", place(i))
-    return y.reshape(-1)[0].item()
+    if y.ndim > 2 or (y.ndim == 2 and len(y) != 1) or not y.size:
+        raise DataError(f"y has shape {list(y.shape)}; a graph has one target, or several as [1, targets]", place(i))
+    return y.reshape(-1)[0].item() if y.size == 1 else y.reshape(-1).tolist()
 
 
 def to_pyg(graphs: GraphSet) -> list[Data]:

@@ -13,10 +13,11 @@ from typing import IO
 
 import numpy as np
 
-from gcaps.data.arrays import Array, Ints, pointer
-from gcaps.data.assemble import EdgeRows, assemble
+from gcaps.data.arrays import Array, pointer
+from gcaps.data.assemble import EdgeRows, assemble, without_empty
 from gcaps.data.graphset import GraphSet
 from gcaps.data.io.archive import Files
+from gcaps.data.reading import Reading, listed
 from gcaps.errors import DataError
 
 STRIDE = 1 << 24
@@ -30,19 +31,22 @@ _FIELD = {
 }
 
 
-def read_tu(path: str | Path, *, labelled: bool = True) -> GraphSet:
+def read_tu(path: str | Path, *, labelled: bool = True, reading: Reading | None = None) -> GraphSet:
     """Read ``NAME_A.txt``, ``NAME_graph_indicator.txt``, ``NAME_graph_labels.txt`` and the optional tables.
+
+    Targets are the graph labels or, if there are none, the numbers of ``NAME_graph_attributes.txt``.
 
     Args:
         path: folder or zip with the files.
-        labelled: require graph labels of at least two classes.
+        labelled: require targets, and graph labels of at least two classes.
+        reading: ``labelled`` and the other options of :func:`gcaps.load`.
 
     Raises:
         DataError: the files break the format; the message names file, line and remedy.
     """
     files = Files(path)
     try:
-        return TUReader(files, labelled).read()
+        return TUReader(files, reading or Reading(labelled=labelled)).read()
     finally:
         files.close()
 
@@ -52,11 +56,11 @@ class TUReader:
 
     Args:
         files: the files.
-        labelled: require graph labels of at least two classes.
+        reading: whether targets are required, and what becomes of graphs without nodes.
     """
 
-    def __init__(self, files: Files, labelled: bool) -> None:
-        self.files, self.labelled = files, labelled
+    def __init__(self, files: Files, reading: Reading) -> None:
+        self.files, self.reading, self.labelled = files, reading, reading.labelled
         found = [name.removesuffix("_A.txt") for name in files.names if name.endswith("_A.txt")]
         if len(found) != 1:
             what = "no file NAME_A.txt" if not found else f"{len(found)} data sets ({', '.join(found)})"
@@ -79,7 +83,7 @@ class TUReader:
         """Read the whole set into memory."""
         labels = self.graph_labels()
         graph_of = self.graph_of_node(None if labels is None else len(labels))
-        num_graphs = int(graph_of.max()) + 1
+        num_graphs = int(graph_of.max()) + 1 if labels is None else len(labels)
         num_nodes = len(graph_of)
         node_labels = self.table("node_labels", columns=None)
         node_attributes = self.table("node_attributes", "number", None)
@@ -93,7 +97,7 @@ class TUReader:
             rows.source, rows.target, graph_of = rank[rows.source], rank[rows.target], graph_of[order]
             node_labels = None if node_labels is None else node_labels[order]
             node_attributes = None if node_attributes is None else node_attributes[order]
-        return assemble(
+        made = assemble(
             self.name,
             pointer(np.bincount(graph_of, minlength=num_graphs)),
             rows,
@@ -101,10 +105,13 @@ class TUReader:
             node_labels=None if node_labels is None else node_labels.astype(np.int64),
             x=node_attributes,
         )
+        return without_empty(made, self.reading.empty)
 
-    def graph_labels(self) -> Ints | None:
-        """[G] labels as in the file; None if there are none."""
+    def graph_labels(self) -> Array | None:
+        """[G] labels as in the file, or [G] or [G, T] graph attributes; None if there are none."""
         labels = self.table("graph_labels")
+        if labels is None and (values := self.table("graph_attributes", "number", None)) is not None:
+            return values[:, 0] if values.shape[1] == 1 else values
         if not self.labelled:
             return None if labels is None else labels[:, 0].astype(np.int64)
         if labels is None:
@@ -136,16 +143,21 @@ class TUReader:
             raise DataError(problem, self.place("graph_indicator"), first + int(outside[0]) + 1)
 
     def require_enough_nodes(self, num_graphs: int, num_nodes: int) -> None:
-        """Raise a DataError if there are more graphs than nodes."""
-        if num_graphs > num_nodes:
+        """Raise a DataError if there are more graphs than nodes, unless graphs without nodes are dropped."""
+        if num_graphs > num_nodes and self.reading.empty == "error":
             counted = f"{num_graphs} graphs, but {self.place('graph_indicator')} has only {num_nodes} nodes"
-            raise DataError(f"{counted}: at least one graph would be empty", self.place("graph_labels"))
+            problem = f"{counted}: at least one graph would be empty; leave such graphs out with --empty drop"
+            raise DataError(problem, self.place("graph_labels"))
 
     def require_no_empty_graph(self, sizes: Array) -> None:
-        """Raise a DataError if a graph has no nodes."""
+        """Raise a DataError if a graph has no nodes, unless such graphs are dropped."""
         empty = np.flatnonzero(sizes == 0)
-        if len(empty):
-            problem = f"graph {empty[0] + 1} has no nodes in {self.place('graph_indicator')}; remove the graph"
+        if len(empty) and self.reading.empty == "error":
+            others = f" (nor have graphs {listed(map(str, empty[1:] + 1), 5)})" if len(empty) > 1 else ""
+            problem = (
+                f"graph {empty[0] + 1} has no nodes in {self.place('graph_indicator')}{others}; remove the graph, or leave "
+                f"it out: --empty drop"
+            )
             raise DataError(problem, self.place("graph_labels"), int(empty[0]) + 1)
 
     def edges(self, graph_of: Array) -> EdgeRows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -11,8 +12,10 @@ import numpy as np
 
 from gcaps.data.arrays import Array, Ints, pointer, strides
 from gcaps.data.assemble import EdgeRows, assemble
+from gcaps.data.graphset import GraphSet, Skipped
 from gcaps.data.io.archive import Files
 from gcaps.data.io.tu import TUReader, table_strides
+from gcaps.data.reading import Reading
 from gcaps.data.writer import GraphSetWriter
 from gcaps.errors import DataError
 
@@ -24,7 +27,14 @@ Block: TypeAlias = tuple[int, int, EdgeRows]
 """Graphs [first, last) and all their edges, nodes numbered over the whole set."""
 
 
-def convert_tu(path: str | Path, out: str | Path, *, labelled: bool = True, progress: Progress | None = None) -> None:
+def convert_tu(
+    path: str | Path,
+    out: str | Path,
+    *,
+    labelled: bool = True,
+    reading: Reading | None = None,
+    progress: Progress | None = None,
+) -> None:
     """Write the set that :func:`gcaps.data.read_tu` would return to the folder ``out``; the files are the same.
 
     Memory holds the size and label of every graph and one block of graphs, or the largest graph. If the edges are
@@ -34,7 +44,8 @@ def convert_tu(path: str | Path, out: str | Path, *, labelled: bool = True, prog
     Args:
         path: folder or zip with the files.
         out: folder to write.
-        labelled: require graph labels of at least two classes.
+        labelled: require targets, and graph labels of at least two classes.
+        reading: ``labelled`` and the other options of :func:`gcaps.load`.
         progress: called after each block with the number of graphs done and the total.
 
     Raises:
@@ -42,7 +53,7 @@ def convert_tu(path: str | Path, out: str | Path, *, labelled: bool = True, prog
     """
     files = Files(path)
     try:
-        reader = _StreamReader(files, labelled, progress)
+        reader = _StreamReader(files, reading or Reading(labelled=labelled), progress)
         try:
             reader.write(out, reader.blocks_in_order)
         except _OutOfOrder:
@@ -58,8 +69,8 @@ class _OutOfOrder(Exception):  # noqa: N818 - control flow, not an error
 class _StreamReader(TUReader):
     """Reads one data set in blocks."""
 
-    def __init__(self, files: Files, labelled: bool, progress: Progress | None) -> None:
-        super().__init__(files, labelled)
+    def __init__(self, files: Files, reading: Reading, progress: Progress | None) -> None:
+        super().__init__(files, reading)
         self.progress = progress
 
     def write(self, out: str | Path, blocks: Callable[[Path], Iterator[Block]]) -> None:
@@ -81,12 +92,21 @@ class _StreamReader(TUReader):
                     node_labels=None if node_labels is None else self.next_rows(node_labels, count).astype(np.int64),
                     x=None if node_attributes is None else self.next_rows(node_attributes, count),
                 )
-                writer.extend(chunk)
+                writer.extend(self.dropped(chunk, first))
                 if self.progress is not None:
                     self.progress(last, len(self.ptr) - 1)
             for table in (node_labels, node_attributes):
                 if table is not None:
                     self.require_rows(table.name, table.count_all(), int(self.ptr[-1]), "graph_indicator")
+
+    @staticmethod
+    def dropped(chunk: GraphSet, first: int) -> GraphSet:
+        """Return the graphs of a block that have nodes, with their ids; ``first`` graphs came before it."""
+        chunk = replace(chunk, given_ids=np.arange(first, first + len(chunk)))
+        if chunk.sizes.all():
+            return chunk
+        skipped = tuple(Skipped(int(i), str(i), "has no nodes") for i in chunk.ids[chunk.sizes == 0])
+        return replace(chunk.subset(chunk.sizes > 0), skipped=skipped)
 
     def next_rows(self, table: _RowReader, count: int) -> Array:
         """Return the next ``count`` rows of a node table."""

@@ -1,0 +1,186 @@
+"""Files of graphs: GraphML and node-link JSON, in one file, several or a folder."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from xml.etree.ElementTree import ParseError
+
+import numpy as np
+
+from gcaps.data.graphset import GraphSet
+from gcaps.data.io.edge_tables import with_labels
+from gcaps.data.io.networkx import from_networkx
+from gcaps.data.io.tables import ending, stem
+from gcaps.data.reading import Reading
+from gcaps.errors import DataError
+from gcaps.files import MAX_PARSED_BYTES, max_bytes, require_file, too_large
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+GRAPHML = (".graphml", ".xml")
+NODE_LINK = (".json", ".jsonl", ".ndjson")
+SUFFIXES = (*GRAPHML, *NODE_LINK)
+
+
+class Found(NamedTuple):
+    """A graph and where it comes from."""
+
+    graph: nx.Graph
+    place: str
+    id: str | None
+
+
+def is_graph_file(path: Path) -> bool:
+    """Whether the file name ends like that of GraphML or JSON, possibly gzipped."""
+    return ending(path) in SUFFIXES
+
+
+def files_in(folder: Path) -> list[Path]:
+    """Return the graph files of a folder, numbers in their names in numerical order."""
+    found = (path for path in folder.iterdir() if is_graph_file(path) and path.is_file())
+    return sorted(found, key=lambda path: [(int(t), "") if t.isdigit() else (-1, t) for t in _parts(path.name)])
+
+
+def _parts(name: str) -> list[str]:
+    return [part for part in re.split(r"(\d+)", name) if part]
+
+
+def read_graph_files(paths: Sequence[Path], reading: Reading, name: str | None = None) -> GraphSet:
+    """Read all graphs of GraphML and node-link JSON files, in order.
+
+    Fields are those of :func:`gcaps.data.from_networkx`; the id of a graph is that in the file, or the file's name if
+    every file holds one graph. ``reading.labels`` may name a table with the targets.
+
+    Raises:
+        DataError: a file is malformed; the message names it.
+    """
+    found = [one for path in paths for one in (_graphml if ending(path) in GRAPHML else _node_link)(path)]
+    if not found:
+        raise DataError("holds no graphs", str(paths[0]) if paths else name)
+    try:
+        graphs = from_networkx([one.graph for one in found], name=name or stem(paths[0]), reading=reading)
+    except DataError as error:
+        raise _placed(error, found) from error
+    ids = [one.id for one in found]
+    if len(paths) == len(found) > 1 and not (all(ids) and len(set(ids)) == len(ids)):
+        ids = [stem(path) for path in paths]
+    if all(ids) and len(set(ids)) == len(ids):
+        gone = {one.row for one in graphs.skipped}
+        kept = np.array([id_ for i, id_ in enumerate(ids) if i not in gone], dtype=np.str_)
+        skipped = tuple(one._replace(id=str(ids[one.row])) for one in graphs.skipped)
+        graphs = replace(graphs, given_ids=kept, skipped=skipped)
+    return graphs if reading.labels is None else with_labels(graphs, reading.labels, reading)
+
+
+def _placed(error: DataError, found: Sequence[Found]) -> DataError:
+    """Return the error with the file in place of ``graphs[i]``."""
+    match = re.fullmatch(r"graphs\[(\d+)\]", error.file or "")
+    return DataError(error.problem, found[int(match[1])].place if match else error.file, error.line)
+
+
+def _opened(path: Path) -> IO[bytes]:
+    require_file(path, MAX_PARSED_BYTES)
+    raw = path.open("rb")
+    packed = raw.read(2) == b"\x1f\x8b"
+    raw.seek(0)
+    return gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[return-value]
+
+
+def _content(path: Path) -> bytes:
+    limit = max_bytes(MAX_PARSED_BYTES)
+    try:
+        with _opened(path) as stream:
+            content = stream.read(limit + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"cannot be read ({error})", str(path)) from error
+    if len(content) > limit:
+        raise DataError(too_large(len(content), MAX_PARSED_BYTES), str(path))
+    return content
+
+
+def _graphml(path: Path) -> Iterator[Found]:
+    import io
+
+    from networkx import NetworkXError
+    from networkx.readwrite.graphml import GraphMLReader
+
+    try:
+        graphs = list(GraphMLReader()(path=io.BytesIO(_content(path))))
+    except (ParseError, NetworkXError, KeyError, ValueError, AttributeError) as error:
+        raise DataError(f"is not GraphML ({' '.join(str(error).split())[:120]})", str(path)) from error
+    for i, graph in enumerate(graphs):
+        place = str(path) if len(graphs) == 1 else f"{path}: graph {i}"
+        yield Found(graph, place, _id(graph.graph))
+
+
+def _node_link(path: Path) -> Iterator[Found]:
+    for i, (line, entry) in enumerate(_entries(path)):
+        place = f"{path}: graph {i}" if line is None else f"{path}:{line}"
+        graph = _built(entry, place)
+        yield Found(graph, place, _id({**graph.graph, **{k: v for k, v in entry.items() if k in ("id", "name")}}))
+
+
+def _entries(path: Path) -> Iterator[tuple[int | None, dict[str, Any]]]:
+    """Yield the graphs of a JSON file: one, a list, ``{"graphs": […]}``, or one a line."""
+    content = _content(path)
+    try:
+        if ending(path) in (".jsonl", ".ndjson"):
+            lines = [(i, row) for i, row in enumerate(content.decode("utf-8-sig").splitlines(), 1) if row.strip()]
+            yield from ((line, json.loads(row)) for line, row in lines)
+            return
+        read = json.loads(content.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"is not JSON ({error})", str(path)) from error
+    if isinstance(read, dict) and isinstance(read.get("graphs"), list):
+        read = read["graphs"]
+    yield from ((None, entry) for entry in (read if isinstance(read, list) else [read]))
+
+
+def _built(entry: Any, place: str) -> nx.Graph:
+    """Return the graph of one node-link dictionary."""
+    import networkx as nx
+
+    if not isinstance(entry, dict) or not isinstance(entry.get("nodes"), list):
+        raise DataError('is not a graph in node-link form: {"nodes": [{"id": …}], "links": [{"source": …, …}]}', place)
+    links = entry.get("links", entry.get("edges", []))
+    kind = {
+        (False, False): nx.Graph,
+        (True, False): nx.DiGraph,
+        (False, True): nx.MultiGraph,
+        (True, True): nx.MultiDiGraph,
+    }[bool(entry.get("directed")), bool(entry.get("multigraph"))]
+    graph = kind()
+    described = entry.get("graph", {})
+    graph.graph.update(described if isinstance(described, dict) else dict(described))
+    try:
+        for i, node in enumerate(entry["nodes"]):
+            values = dict(node) if isinstance(node, dict) else {"id": node}
+            graph.add_node(_hashable(values.pop("id", i)), **{str(k): v for k, v in values.items()})
+        for link in links:
+            values = dict(link)
+            values.pop("key", None)
+            ends = [_hashable(values.pop(side)) for side in ("source", "target")]
+            for end in ends:
+                if end not in graph:
+                    raise DataError(f"has an edge of node {end!r}, which is not among its nodes", place)
+            graph.add_edge(*ends, **{str(k): v for k, v in values.items()})
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"has a malformed node or edge ({type(error).__name__}: {error})", place) from error
+    return graph
+
+
+def _hashable(id_: Any) -> Any:
+    return tuple(id_) if isinstance(id_, list) else id_
+
+
+def _id(values: dict[str, Any]) -> str | None:
+    found = next((values[key] for key in ("id", "name") if values.get(key) not in (None, "")), None)
+    return None if found is None else str(found)

@@ -1,0 +1,117 @@
+"""Regressors: every method for real targets, with the parameters of its classifier but those about classes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from gcaps.config import ClassConfig
+from gcaps.estimators import baselines, capsules, forest, kernel_methods
+from gcaps.estimators.base import GraphClassifier, GraphRegressor
+from gcaps.estimators.forest import FGSDForest
+from gcaps.estimators.kernel_svm import KernelEstimator
+from gcaps.estimators.network import NetworkEstimator
+
+ABOUT_CLASSES = (*ClassConfig.model_fields, "sampling")
+"""Parameters that only classifiers have."""
+
+R = TypeVar("R", bound=type[GraphRegressor])
+
+
+def like(classifier: type[GraphClassifier]) -> Callable[[R], R]:
+    """Give a regressor the method, the kernels and the constructor of a classifier, without what is about classes."""
+    full = inspect.signature(classifier.__init__)
+    signature = full.replace(parameters=[p for p in full.parameters.values() if p.name not in ABOUT_CLASSES])
+
+    def __init__(self: Any, *args: Any, **given: Any) -> None:  # noqa: N807
+        bound = signature.bind(self, *args, **given)
+        bound.apply_defaults()
+        self._store(bound.arguments)
+
+    __init__.__signature__ = signature  # type: ignore[attr-defined]
+
+    def decorate(regressor: R) -> R:
+        regressor.__init__ = __init__  # type: ignore[method-assign]
+        regressor.method = classifier.method
+        for name in ("kernels", "grams"):
+            if hasattr(classifier, name):
+                setattr(regressor, name, getattr(classifier, name))
+        return regressor
+
+    return decorate
+
+
+@like(capsules.RandomCapsuleSVC)
+class RandomCapsuleSVR(GraphRegressor, capsules.RandomCapsuleMachine):
+    """Support vector regression on graph vectors of random capsules; parameters as :class:`RandomCapsuleSVC`."""
+
+
+@like(baselines.DCNNClassifier)
+class DCNNRegressor(GraphRegressor, NetworkEstimator):
+    """Diffusion-convolutional neural network; parameters as :class:`DCNNClassifier`."""
+
+
+@like(baselines.PSCNClassifier)
+class PSCNRegressor(GraphRegressor, NetworkEstimator):
+    """PATCHY-SAN; parameters as :class:`PSCNClassifier`."""
+
+
+@like(baselines.ECCClassifier)
+class ECCRegressor(GraphRegressor, NetworkEstimator):
+    """Edge-conditioned convolution; parameters as :class:`ECCClassifier`."""
+
+
+@like(baselines.DGCNNClassifier)
+class DGCNNRegressor(GraphRegressor, NetworkEstimator):
+    """Deep graph convolutional network with sort pooling; parameters as :class:`DGCNNClassifier`."""
+
+
+@like(baselines.GINClassifier)
+class GINRegressor(GraphRegressor, NetworkEstimator):
+    """Graph isomorphism network; parameters as :class:`GINClassifier`."""
+
+
+@like(baselines.DeepSetsClassifier)
+class DeepSetsRegressor(GraphRegressor, NetworkEstimator):
+    """Structure-blind network; parameters as :class:`DeepSetsClassifier`."""
+
+
+@like(kernel_methods.RandomWalkSVC)
+class RandomWalkSVR(GraphRegressor, KernelEstimator):
+    """Support vector regression on the random-walk kernel; parameters as :class:`RandomWalkSVC`."""
+
+
+@like(kernel_methods.ShortestPathSVC)
+class ShortestPathSVR(GraphRegressor, KernelEstimator):
+    """Support vector regression on the shortest-path kernel; parameters as :class:`ShortestPathSVC`."""
+
+
+@like(kernel_methods.GraphletSVC)
+class GraphletSVR(GraphRegressor, KernelEstimator):
+    """Support vector regression on the graphlet kernel; parameters as :class:`GraphletSVC`."""
+
+
+@like(kernel_methods.WeisfeilerLehmanSVC)
+class WeisfeilerLehmanSVR(GraphRegressor, KernelEstimator):
+    """Support vector regression on the Weisfeiler-Lehman kernel; parameters as :class:`WeisfeilerLehmanSVC`."""
+
+
+@like(kernel_methods.OptimalAssignmentSVC)
+class OptimalAssignmentSVR(GraphRegressor, KernelEstimator):
+    """Support vector regression on WL optimal assignments; parameters as :class:`OptimalAssignmentSVC`."""
+
+
+@like(kernel_methods.DeepGraphKernelSVC)
+class DeepGraphKernelSVR(GraphRegressor, KernelEstimator):
+    """Support vector regression on deep graph kernels; parameters as :class:`DeepGraphKernelSVC`."""
+
+
+@like(kernel_methods.MultiscaleLaplacianSVC)
+class MultiscaleLaplacianSVR(GraphRegressor, KernelEstimator):
+    """Support vector regression on multiscale Laplacians; parameters as :class:`MultiscaleLaplacianSVC`."""
+
+
+@like(forest.FGSDForestClassifier)
+class FGSDForestRegressor(GraphRegressor, FGSDForest):
+    """Random forest on histograms of harmonic distances; parameters as :class:`FGSDForestClassifier`."""
