@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
 from gcaps.config import CapsuleConfig, Config
-from gcaps.errors import MemoryLimitError
+from gcaps.errors import ConfigError, MemoryLimitError
 from gcaps.models.network import Network
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
 from gcaps.nn.cpu.head import Head
@@ -45,6 +45,8 @@ class GCAPS(Network):
             before anything is allocated.
     """
 
+    takes_edges = True
+
     def __init__(
         self,
         in_channels: int,
@@ -57,6 +59,8 @@ class GCAPS(Network):
         shape = {"num_relations": num_relations} if num_relations > 1 else {}
         super().__init__(in_channels, **shape, **({} if edge_dim is None else {"edge_dim": edge_dim}))
         self.num_relations = num_relations
+        if edge_dim is not None and config.filter in BASES:
+            raise ConfigError(f"edge_features: filter = {config.filter} does not take edge attributes; leave them out")
         layers, dropout = config.layers, config.dropout
         if layers == "auto" or dropout == "auto" or config.reduce == "auto":
             raise ValueError("layers, reduce and dropout must not be auto; see gcaps.estimators.auto.resolve")
