@@ -122,7 +122,7 @@ class EdgeAttributes(Standardized):
     def values(graphs: GraphSet) -> Array:
         """[E, attributes]"""
         if graphs.edge_attr is None:
-            raise DataError(f"{graphs.name} has no edge attributes; leave them out (edge_features)")
+            raise DataError(f"{graphs.name} has no edge attributes, which the model uses or is to use (edge_features)")
         return graphs.edge_attr
 
 
@@ -185,5 +185,5 @@ class EdgeFeatures:
 
 def _labels(graphs: GraphSet) -> Array:
     if graphs.edge_labels is None:
-        raise DataError(f"{graphs.name} has no edge labels; leave them out (edge_features)")
+        raise DataError(f"{graphs.name} has no edge labels, which the model uses or is to use (edge_features)")
     return graphs.edge_labels

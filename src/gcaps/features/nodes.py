@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 import torch
 
-from gcaps.config import FeatureConfig
+from gcaps.config import BaselineConfig, FeatureConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
@@ -103,8 +103,9 @@ class NodeFeatures:
             else:
                 pieces = graphs.chunks(indices=chosen) if graphs.mapped else [graphs.subset(chosen)]
                 parts[name] = STRUCTURAL[name]().fit_pieces(pieces)
-        edges = () if config.edge_features == "auto" else config.edge_features
-        return cls(parts, EdgeFeatures.fit(edges, graphs, chosen))
+        # networks other than capsules do without edge features, or encode their own
+        encoded = config.edge_features != "auto" and not isinstance(config, BaselineConfig)
+        return cls(parts, EdgeFeatures.fit(config.edge_features if encoded else (), graphs, chosen))
 
     @property
     def num_features(self) -> int:
