@@ -112,7 +112,7 @@ def _structure(table: Table, reading: Reading, sample: list[list[Any]], parses: 
 
 def _is_molecule(name: str, parses: Callable[[str], bool]) -> bool:
     """Whether the name of a column is a molecule, so that a table has no header."""
-    return len(name) > 2 and parses(name)
+    return len(name) > 2 and not name.isalpha() and parses(name)
 
 
 def _is_structure(cells: list[Any], parses: Callable[[str], bool]) -> bool:
