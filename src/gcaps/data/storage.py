@@ -98,6 +98,8 @@ def open_saved(path: str | Path) -> GraphSet:
             skipped=tuple(Skipped(int(row), str(id_), str(why)) for row, id_, why in page.get("skipped", ())),
             **arrays,
         )
+    except DataError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"is damaged ({type(error).__name__}: {error}); save the set again", str(folder / PAGE)
