@@ -107,7 +107,7 @@ def _structure(table: Table, reading: Reading, sample: list[list[Any]], parses: 
 
 
 def _starts_with_a_molecule(names: Sequence[str], found: list[int], parses: Callable[[str], bool]) -> bool:
-    """Whether the names are a row: that of a column of SMILES is one too; without such a column, more than a word is."""
+    """Whether the names are a row of the table: that of a column of SMILES is one too, or one is more than a word."""
     if found:
         return any(len(names[i]) > 2 and parses(names[i]) for i in found)
     return any(len(name) > 2 and not name.isalpha() and parses(name) for name in names)
