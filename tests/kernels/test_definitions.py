@@ -150,7 +150,9 @@ def test_mlg_matches_dense_recursion_where_the_basis_is_complete(levels: int) ->
 
 
 def test_mlg_of_nodes_that_share_a_neighborhood() -> None:
-    graphs = GraphSet.from_networkx([nx.star_graph(5), nx.complete_graph(5), nx.complete_bipartite_graph(2, 3)])
+    graphs = GraphSet.from_networkx(
+        [nx.star_graph(5), nx.complete_graph(5), nx.Graph(nx.complete_bipartite_graph(2, 3).edges)]
+    )
     graphs = replace(graphs, node_labels=(np.arange(graphs.num_nodes)[:, None] % 3).astype(np.int64))
     expected = oracles.multiscale_laplacian(graphs, 2, 1, 0.1, 0.2)
     kernel = MultiscaleLaplacian(2, eta=0.1, gamma=0.2, rank=50, samples=10_000)

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from gcaps.config import check_parameters
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
@@ -40,6 +41,7 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """
 
     normalize: bool
+    random_state: int
     edge_labels: bool | Literal["auto"] = False
     """Whether edge labels are compared; a parameter of the kernels whose definition has them."""
 
@@ -54,6 +56,9 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             X: training graphs.
             y: ignored.
         """
+        if "random_state" in self.get_params():
+            check_seed(self.random_state)
+        check_parameters(self)
         self._fit(self._graphs(X, fitting=True))
         return self
 
@@ -105,7 +110,6 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.transformer_tags.preserves_dtype = []
-        tags.no_validation = True
         return tags
 
     def _graphs(self, X: Any, fitting: bool) -> GraphSet:
@@ -132,8 +136,6 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _edge_label_columns(self, graphs: GraphSet) -> int:
         """Return the number of columns of edge labels to compare, 0 if edge labels do not count."""
-        if self.edge_labels not in (True, False, "auto"):
-            raise ConfigError(f"edge_labels must be True, False or 'auto', not {self.edge_labels!r}")
         if self.edge_labels is True and graphs.edge_labels is None:
             raise DataError(f"{graphs.name} has no edge labels; set edge_labels=False")
         return graphs.edge_labels.shape[1] if self.edge_labels and graphs.edge_labels is not None else 0

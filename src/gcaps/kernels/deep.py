@@ -14,7 +14,7 @@ from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import Hashes, neighbors_of_set
 from gcaps.errors import ConfigError
-from gcaps.kernels.base import FeatureKernel, GraphKernel, State, check_seed, inverse_root
+from gcaps.kernels.base import FeatureKernel, GraphKernel, State, inverse_root
 from gcaps.kernels.gram import gram, squares, take_columns
 from gcaps.kernels.graphlet import Graphlet
 from gcaps.kernels.shortest_path import ShortestPath
@@ -114,7 +114,6 @@ class DeepGraphKernel(GraphKernel):
             raise ConfigError(
                 f"dimension must be at least 1 and share from 0 to 1, not {self.dimension} and {self.share}"
             )
-        check_seed(self.random_state)
         self.base_ = self._base_kernel().fit(graphs)
         counts = self.base_._train_
         if self.base == "wl":
