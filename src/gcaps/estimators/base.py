@@ -99,6 +99,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     @property
     def config(self) -> Section:
         """The settings, validated."""
+        if self.method not in CONFIGS:
+            raise AttributeError(f"{type(self).__name__} has no settings but its parameters")
         kind = CONFIGS[self.method]
         return kind.parse({name: getattr(self, name) for name in kind.model_fields if hasattr(self, name)})
 
@@ -124,8 +126,12 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     def fit_all(self, graphs: GraphSet, **options: Unpack[FitOptions]) -> Self:
         """Fit on all graphs of a set, with the options of :meth:`fit_prepared`."""
         self.fit_prepared(PreparedSet(graphs), np.arange(len(graphs)), **options)
+        self.release()
         self.data_ = {"name": graphs.name, "fingerprint": graphs.fingerprint(), "graphs": len(graphs)}
         return self
+
+    def release(self) -> None:
+        """Let go of a prepared set's graphs that are kept for :meth:`scores_prepared`."""
 
     def prepare(self, prepared: PreparedSet) -> None:
         """Compute what the folds of a prepared set share; does nothing unless ``shares_folds``."""
