@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Target, Task, has_target, missing, target_array
-from gcaps.errors import ConfigError, DataError
+from gcaps.errors import ConfigError, DataError, DataWarning
 from gcaps.estimators.auto import Resolution
 from gcaps.training import Curves, Epoch, training_bar
 
@@ -276,8 +277,10 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         """
         graphs = load(X, labelled=False)
         truth = targets_of(graphs) if y is None else _targets(y, len(graphs))
-        predicted = self.predict(graphs)
-        known = ~missing(truth)
+        predicted, known = self.predict(graphs), ~missing(truth)
+        if y is None and len(unseen := np.setdiff1d(truth[known], self.classes_)):
+            remedy = "in cross-validation pass y, so that folds are stratified"
+            warnings.warn(f"no training graph has the class {unseen[0]}; {remedy}", DataWarning, stacklevel=2)
         right = (predicted == truth.reshape(predicted.shape)).reshape(known.shape)
         weight = np.ones(len(graphs)) if sample_weight is None else np.asarray(sample_weight, np.float64)
         spread = np.broadcast_to(weight.reshape(-1, *[1] * (known.ndim - 1)), known.shape)
