@@ -16,12 +16,22 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_type_hints
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from gcaps.errors import ConfigError
 
 Auto = Literal["auto"]
 FeatureName = Literal["labels", "attributes", "degree", "constant", "fgsd"]
+EdgeFeatureName = Literal["labels", "attributes"]
 CapsuleName = Literal["moments", "central", "polynomial", "density", "routing"]
 FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf", "mean", "chebyshev", "cayley"]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
@@ -124,12 +134,28 @@ class ClassConfig(Section):
 
 
 class FeatureConfig(Section):
-    """Node features before the first layer (spec section 4)."""
+    """Node features before the first layer (spec section 4), and edge features."""
 
     features: tuple[FeatureName, ...] | Auto = Field(
-        "auto", description="node features, joined with commas; auto: labels where the set has them, else degree"
+        "auto",
+        description="node features, joined with commas; auto: labels and attributes where nodes have them, else degree",
+    )
+    edge_features: tuple[EdgeFeatureName, ...] | Auto = Field(
+        "auto",
+        description="edge features, joined with commas, or none; auto: labels and attributes where edges have them, "
+        "for the methods that use edges",
     )
     fgsd_bins: int = Field(32, ge=1, le=4096, description="bins of the harmonic-distance histogram")
+
+    @field_validator("features", "edge_features", mode="before")
+    @classmethod
+    def _names(cls, given: Any, info: ValidationInfo) -> Any:
+        """Take "labels,degree" for ("labels", "degree"), and None, "none" and "" for no edge features."""
+        if info.field_name == "edge_features" and (given is None or given in ("none", "", ("none",), ["none"])):
+            return ()
+        if isinstance(given, str) and given != "auto":
+            return tuple(name.strip() for name in given.split(","))
+        return given
 
 
 class CapsuleConfig(Section):
@@ -226,7 +252,8 @@ class Config(ClassConfig, TrainingConfig, CapsuleConfig, FeatureConfig):  # fiel
 
     fc: int = Field(64, ge=1, le=65536, description="width of the two fully connected layers")
     dropout: Annotated[float, Field(ge=0, lt=1)] | Auto = Field(
-        "auto", description="dropout before each fully connected layer; auto: 0.5, or 0 below 750 graphs"
+        "auto",
+        description="dropout before each fully connected layer; auto: 0.5, in regression 0.1, or 0 below 750 graphs",
     )
     epochs: Annotated[int, Field(ge=1)] | Auto = with_default(TrainingConfig, "epochs", "auto")
     batch_size: int = with_default(TrainingConfig, "batch_size", 64)

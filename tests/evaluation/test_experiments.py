@@ -10,6 +10,7 @@ from rich.console import Console
 import gcaps
 from gcaps.config import CONFIGS
 from gcaps.errors import ConfigError
+from gcaps.estimators.registry import METHODS
 from gcaps.evaluation import Cell, FoldResult, Limits, Outcome, compare
 from gcaps.evaluation.experiments import Experiment, read_experiment
 from gcaps.evaluation.progress import Tally, comparison_progress
@@ -33,7 +34,8 @@ def test_limits_as_people_write_them():
 def test_the_papers_experiment_names_its_data_and_all_methods():
     paper = read_experiment("paper")
     assert len(paper.data) == 11
-    assert paper.methods == "all"
+    cells = {(row.method, row.source) for row in paper.rows()}
+    assert cells == {(method, name) for method in METHODS if method != "ensemble" for name in paper.data}
     assert paper.folds == 10
     assert Limits.of(paper.time_limit, paper.memory_limit).seconds == 86400
 
@@ -48,7 +50,7 @@ def test_experiments_that_are_not_are_one_line(tmp_path):
     with pytest.raises(ConfigError, match="names no data sets"):
         read_experiment(str(tmp_path / "e.toml"))
     (tmp_path / "e.toml").write_text('[[entries]]\ndata = "MUTAG"\nepochs = 3\n')
-    with pytest.raises(ConfigError, match="an entry has no epochs; it has label, method, data, settings"):
+    with pytest.raises(ConfigError, match="an entry has no epochs; it has label, method, methods, data, settings"):
         read_experiment(str(tmp_path / "e.toml"))
     (tmp_path / "e.toml").write_text('[[entries]]\ndata = "MUTAG"\nsettings = {hiden = 3}\n')
     with pytest.raises(ConfigError, match="hiden: there is no such setting"):

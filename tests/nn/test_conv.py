@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from gcaps.nn import FILTERS, GraphCapsuleConv, batch_filter, filter_polynomial, flatten_capsules
-from gcaps.nn.spectral import _clenshaw, _mixed
+from gcaps.nn.spectral import _clenshaw, mixed
 from gcaps.testing import hostile_graphs
 from tests.conftest import whole_batch
 from tests.oracle import dense
@@ -53,7 +53,7 @@ def test_hand_written_backward_equals_autograd(hostile):
     M = batch_filter("random_walk", batch)
     weight = torch.randn(2, 3, 4, 5, dtype=torch.float64)
     grads = []
-    for function in (filter_polynomial, lambda parts, w, M: _clenshaw(_mixed(parts, w), M)):
+    for function in (filter_polynomial, lambda parts, w, M: _clenshaw(mixed(parts, w), M)):
         leaves = [batch.x.clone().requires_grad_(), (batch.x**2).clone().requires_grad_()]
         w = weight.clone().requires_grad_()
         function(leaves, w, M).sin().sum().backward()

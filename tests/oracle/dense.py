@@ -34,6 +34,48 @@ def filter_matrix(name: str, A: np.ndarray) -> np.ndarray:
     }[name]
 
 
+def relation_filter(name: str, A: np.ndarray, A_r: np.ndarray, relations: int) -> np.ndarray:
+    """M_r for the edges A_r of one of several relations, normalised by the degrees of the whole graph A."""
+    degree = A.sum(axis=1)
+    identity, L_r = np.eye(len(A)), np.diag(A_r.sum(axis=1)) - A_r
+    inverse = np.diag([1 / d if d > 0 else 0.0 for d in degree])
+    looped_inverse = np.diag(1 / (degree + 1))
+    looped = A_r + identity / relations
+    if name == "chebyshev":
+        both = degree[:, None] + degree[None, :]
+        bound = both[A > 0].max() if (A > 0).any() else np.inf
+        return 2 * L_r / bound - identity
+    return {
+        "laplacian": L_r,
+        "symmetric": np.sqrt(inverse) @ L_r @ np.sqrt(inverse),
+        "random_walk": inverse @ L_r,
+        "adjacency": A_r,
+        "kipf": np.sqrt(looped_inverse) @ looped @ np.sqrt(looped_inverse),
+        "mean": looped_inverse @ looped,
+        "cayley": np.sqrt(inverse) @ L_r @ np.sqrt(inverse),
+    }[name]
+
+
+def polynomial_basis(name: str, M: np.ndarray, degree: int) -> list[np.ndarray]:
+    """B_0(M), B_1(M), … of a matrix in the basis of a filter."""
+    identity = np.eye(len(M))
+    if name == "chebyshev":
+        T = [identity, M]
+        while len(T) <= degree:
+            T.append(2 * M @ T[-1] - T[-2])
+        return T[: degree + 1]
+    if name == "cayley":
+        C = (M - 1j * identity) @ np.linalg.inv(M + 1j * identity)
+        powers = [np.linalg.matrix_power(C, k) for k in range(1, degree + 1)]
+        return [identity] + [part for power in powers for part in (power.real, power.imag)]
+    return [np.linalg.matrix_power(M, k) for k in range(degree + 1)]
+
+
+def gate(attributes: np.ndarray, u: np.ndarray, c: float) -> np.ndarray:
+    """[e] ln(1 + exp(u·a + c)) / ln 2 for each row of the attributes."""
+    return np.log1p(np.exp(attributes @ u + c)) / np.log(2)
+
+
 def basis_matrices(name: str, A: np.ndarray, degree: int) -> list[np.ndarray]:
     """B_0(M), B_1(M), …: powers, Chebyshev polynomials by their recurrence, or Re and Im of Cayley powers."""
     n = len(A)

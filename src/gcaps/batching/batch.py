@@ -14,7 +14,7 @@ from gcaps.batching.merging import MergedNodes, merged_nodes
 from gcaps.data.arrays import Array, Floats, Ints, pointer, ranges, strides
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
-from gcaps.features import NodeFeatures, NodeMatrix
+from gcaps.features import EdgeMatrix, NodeFeatures, NodeMatrix
 
 
 class Extras(Protocol):
@@ -57,6 +57,10 @@ class Batch:
     """
     sample_weight: Tensor | None = None
     """[B] or [B, T] weight of each graph's loss; None if all are 1."""
+    edge_type: Tensor | None = None
+    """[e] relation of each arc, −1 for one that the training graphs lack; None if all are of one relation."""
+    edge_attr: Tensor | None = None
+    """[e, ·] attributes of each arc, or None."""
 
     @property
     def x(self) -> Tensor:
@@ -95,7 +99,7 @@ class BatchSource:
         dtype: floating-point type of the batches.
         extras: tensors that batches carry besides features and edges.
         merge: represent all nodes of a graph that no network can distinguish by one row, where that pays; for networks
-            that take :attr:`Batch.multiplicity` into account.
+            that take :attr:`Batch.multiplicity` into account. Nodes of graphs with edge features are not merged.
         y: [G] class number of each graph, or [G, T] targets.
         sample_weight: [G] or [G, T] weight of each graph's loss.
         prepared: results shared by several sources of the same set, such as the colors that ``merge`` needs.
@@ -115,7 +119,8 @@ class BatchSource:
         if not isinstance(x, NodeFeatures) and len(x) != graphs.num_nodes:
             raise ValueError(f"{len(x)} rows of features for {graphs.num_nodes} nodes")
         self.merged: MergedNodes | None = None
-        if merge and isinstance(x, NodeMatrix):
+        self.edges = x.edges if isinstance(x, NodeMatrix) else None
+        if merge and isinstance(x, NodeMatrix) and self.edges is None:
             self.merged = merged_nodes(graphs, x, prepared)
             x = x if self.merged is None else x[self.merged.head]
         self.graphs, self.x, self.dtype, self.extras, self.y = graphs, x, dtype, extras, y
@@ -136,6 +141,12 @@ class BatchSource:
         """Number of node features d."""
         return self.x.num_features if isinstance(self.x, NodeFeatures) else self.x.shape[1]
 
+    @property
+    def edge_shape(self) -> dict[str, int]:
+        """Number of relations and of edge attributes, see :attr:`gcaps.features.EdgeMatrix.shape`."""
+        edges = self.x.edges if isinstance(self.x, NodeFeatures) else self.edges
+        return {} if edges is None else edges.shape
+
     def __len__(self) -> int:
         return len(self.graphs)
 
@@ -152,6 +163,10 @@ class BatchSource:
         y = None if self.y is None else torch.from_numpy(self.y[indices])
         x = self.x.encode(graphs.subset(indices)) if isinstance(self.x, NodeFeatures) else self.x[nodes]
         dense, one_hot_index = (x.dense, x.one_hot_index) if isinstance(x, NodeMatrix) else (x, None)
+        if self.edges is not None:
+            edges: EdgeMatrix | None = self.edges.take(at)
+        else:  # encoded for this batch, if at all
+            edges = x.edges if isinstance(x, NodeMatrix) else None
         return Batch(
             torch.from_numpy(dense).to(self.dtype),
             torch.from_numpy(pointer(rows.rowptr[nodes + 1] - rows.rowptr[nodes])),
@@ -165,6 +180,8 @@ class BatchSource:
             None if self.extras is None else self.extras.take(indices),
             None if self.merged is None else torch.from_numpy(self.merged.multiplicity[nodes]).to(self.dtype),
             None if self.sample_weight is None else torch.from_numpy(self.sample_weight[indices]).to(self.dtype),
+            None if edges is None or edges.relation is None else torch.from_numpy(edges.relation),
+            None if edges is None or edges.attr is None else torch.from_numpy(edges.attr).to(self.dtype),
         )
 
 

@@ -15,11 +15,14 @@ import numpy as np
 from gcaps.config import FeatureConfig, Section
 from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
+from gcaps.data.targets import Task
 
 SMALL_TRAINING_SET = 750
 """Training sets with fewer graphs count as small."""
 DISPERSED_SIZES = 4.5
 """Ratio of the 90th to the 10th percentile of graph sizes above which sizes count as dispersed."""
+EDGE_METHODS = ("gcaps", "capsule-svm", "ecc")
+"""Methods with settings of features that use those of edges."""
 
 S = TypeVar("S", bound=Section)
 Value = tuple[Any, str]
@@ -36,16 +39,22 @@ class TrainingFacts:
     """Whether nodes have labels."""
     spread: float
     """Ratio of the 90th to the 10th percentile of their sizes."""
+    attributes: bool = False
+    """Whether nodes have attributes."""
     edge_labels: bool = False
     """Whether edges have labels."""
+    edge_attributes: bool = False
+    """Whether edges have attributes."""
+    task: Task = "classification"
+    """What is predicted."""
 
     @classmethod
-    def of(cls, graphs: GraphSet, indices: Array) -> TrainingFacts:
+    def of(cls, graphs: GraphSet, indices: Array, task: Task = "classification") -> TrainingFacts:
         """Count and measure the graphs at ``indices``."""
         sizes = np.sort(graphs.sizes[indices])
         small, large = sizes[len(sizes) // 10], sizes[len(sizes) * 9 // 10]
-        labels = {"labelled": graphs.node_labels is not None, "edge_labels": graphs.edge_labels is not None}
-        return cls(len(sizes), spread=float(large / small), **labels)
+        brought = (graphs.x is not None, graphs.edge_labels is not None, graphs.edge_attr is not None)
+        return cls(len(sizes), graphs.node_labels is not None, float(large / small), *brought, task)
 
     @property
     def small(self) -> bool:
@@ -74,9 +83,11 @@ class Resolution:
     reason: str
 
     def __str__(self) -> str:
-        value = ",".join(map(str, self.value)) if isinstance(self.value, tuple | list) else self.value
+        given, value = (
+            ",".join(map(str, v)) or "none" if isinstance(v, tuple | list) else v for v in (self.given, self.value)
+        )
         if self.given != "auto":
-            return f"{self.setting} = {self.given} has no effect: {self.reason}"
+            return f"{self.setting} = {given} has no effect: {self.reason}"
         return f"{self.setting} = {value} (auto: {self.reason})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,14 +95,16 @@ class Resolution:
         return asdict(self)
 
 
-def resolve(config: S, graphs: GraphSet, indices: Array | None = None) -> tuple[S, list[Resolution]]:
+def resolve(
+    config: S, graphs: GraphSet, indices: Array | None = None, task: Task = "classification"
+) -> tuple[S, list[Resolution]]:
     """Replace every ``auto`` of ``config`` by what its rule gives for the training graphs at ``indices``.
 
     Returns:
         The settings without ``auto``, and for each setting that was ``auto``, or that has no effect under the others
         although it is not at its default, what became of it and why.
     """
-    facts = TrainingFacts.of(graphs, np.arange(len(graphs)) if indices is None else indices)
+    facts = TrainingFacts.of(graphs, np.arange(len(graphs)) if indices is None else indices, task)
     found: list[Resolution] = []
     for name in type(config).model_fields:
         if getattr(config, name) == "auto":
@@ -121,7 +134,9 @@ def reduce(config: Section, facts: TrainingFacts) -> Value:
 
 
 def dropout(config: Section, facts: TrainingFacts) -> Value:
-    """On small sets dropout cost accuracy on inner validation."""
+    """On small sets dropout cost accuracy on inner validation; in regression much of it costs everywhere."""
+    if facts.task == "regression" and not facts.small:
+        return 0.1, f"regression, {facts.size}"
     return (0.0 if facts.small else 0.5), facts.size
 
 
@@ -138,8 +153,26 @@ def with_svm(config: Section, facts: TrainingFacts) -> Value:
 
 
 def features(config: Section, facts: TrainingFacts) -> Value:
-    """Labels, as in the paper's tables; without labels degrees alone did better than degrees with FGSD."""
-    return (("labels",), "nodes have labels") if facts.labelled else (("degree",), "nodes have no labels")
+    """All that nodes bring; where they bring nothing, degrees alone did better than degrees with FGSD."""
+    found = _names(facts.labelled, facts.attributes)
+    return (
+        (found, f"nodes have {' and '.join(found)}") if found else (("degree",), "nodes have no labels or attributes")
+    )
+
+
+def edge_features(config: Section, facts: TrainingFacts) -> Value:
+    """All that edges bring, for methods that use it; gates would break the spectra of Chebyshev and Cayley filters."""
+    if config.method not in EDGE_METHODS:
+        return (), f"{config.method} does not use edge features"
+    ranged = getattr(config, "filter", "") in ("chebyshev", "cayley")
+    found = _names(facts.edge_labels, facts.edge_attributes and not ranged)
+    if facts.edge_attributes and ranged:
+        return found, f"filter = {getattr(config, 'filter', '')} does not take edge attributes"
+    return found, f"edges have {' and '.join(found) or 'no labels or attributes'}"
+
+
+def _names(labels: bool, attributes: bool) -> tuple[str, ...]:
+    return tuple(name for name, there in (("labels", labels), ("attributes", attributes)) if there)
 
 
 def edge_labels(config: Section, facts: TrainingFacts) -> Value:
@@ -160,7 +193,19 @@ def methods(config: Section, facts: TrainingFacts) -> Value:
 
 RULES: dict[str, Callable[[Section, TrainingFacts], Value]] = {
     rule.__name__: rule
-    for rule in (epochs, layers, reduce, dropout, ensemble_size, with_svm, features, edge_labels, device, methods)
+    for rule in (
+        epochs,
+        layers,
+        reduce,
+        dropout,
+        ensemble_size,
+        with_svm,
+        features,
+        edge_features,
+        edge_labels,
+        device,
+        methods,
+    )
 }
 """The rule of each setting that may be ``auto``."""
 
@@ -182,6 +227,8 @@ def _without_effect(config: Section) -> list[Resolution]:
         "bound": (getattr(config, "capsule", "") in ("", "moments", "routing"), "capsule functions other than moments"),
     }
     if isinstance(config, FeatureConfig):
+        used = not config.edge_features or config.method in EDGE_METHODS
+        conditions["edge_features"] = (used, f"{config.method} does not use edge features")
         conditions["fgsd_bins"] = ("fgsd" in config.features, "fgsd is not among the features")
     fields = type(config).model_fields
     return [

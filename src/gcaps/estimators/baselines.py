@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from gcaps.config import ClassWeight, DeviceName, FeatureName
+from gcaps.config import ClassWeight, DeviceName, EdgeFeatureName, FeatureName
 from gcaps.estimators.base import GraphClassifier
 from gcaps.estimators.network import NetworkEstimator
 
@@ -28,7 +28,8 @@ class DCNNClassifier(GraphClassifier, NetworkEstimator):
         self,
         *,
         hops: int = 5,
-        features: tuple[FeatureName, ...] | Literal["auto"] = "auto",
+        features: tuple[FeatureName, ...] | str = "auto",
+        edge_features: tuple[EdgeFeatureName, ...] | str = "auto",
         fgsd_bins: int = 32,
         epochs: int | Literal["auto"] = 100,
         batch_size: int = 32,
@@ -76,7 +77,8 @@ class PSCNClassifier(GraphClassifier, NetworkEstimator):
         width: int | None = None,
         channels: int = 16,
         hidden: int = 128,
-        features: tuple[FeatureName, ...] | Literal["auto"] = "auto",
+        features: tuple[FeatureName, ...] | str = "auto",
+        edge_features: tuple[EdgeFeatureName, ...] | str = "auto",
         fgsd_bins: int = 32,
         epochs: int | Literal["auto"] = 50,
         batch_size: int = 32,
@@ -122,7 +124,8 @@ class ECCClassifier(GraphClassifier, NetworkEstimator):
         hidden: int = 48,
         top: int = 64,
         filter_hidden: int = 16,
-        features: tuple[FeatureName, ...] | Literal["auto"] = "auto",
+        features: tuple[FeatureName, ...] | str = "auto",
+        edge_features: tuple[EdgeFeatureName, ...] | str = "auto",
         fgsd_bins: int = 32,
         epochs: int | Literal["auto"] = 50,
         batch_size: int = 64,
@@ -172,7 +175,8 @@ class DGCNNClassifier(GraphClassifier, NetworkEstimator):
         share: float = 0.6,
         channels: int = 16,
         dense: int = 128,
-        features: tuple[FeatureName, ...] | Literal["auto"] = "auto",
+        features: tuple[FeatureName, ...] | str = "auto",
+        edge_features: tuple[EdgeFeatureName, ...] | str = "auto",
         fgsd_bins: int = 32,
         epochs: int | Literal["auto"] = 100,
         batch_size: int = 50,
@@ -218,7 +222,8 @@ class GINClassifier(GraphClassifier, NetworkEstimator):
         layers: int = 5,
         hidden: int = 32,
         readout: Literal["sum", "mean"] = "sum",
-        features: tuple[FeatureName, ...] | Literal["auto"] = "auto",
+        features: tuple[FeatureName, ...] | str = "auto",
+        edge_features: tuple[EdgeFeatureName, ...] | str = "auto",
         fgsd_bins: int = 32,
         epochs: int | Literal["auto"] = 100,
         batch_size: int = 32,
@@ -260,7 +265,8 @@ class DeepSetsClassifier(GraphClassifier, NetworkEstimator):
         self,
         *,
         hidden: int = 64,
-        features: tuple[FeatureName, ...] | Literal["auto"] = "auto",
+        features: tuple[FeatureName, ...] | str = "auto",
+        edge_features: tuple[EdgeFeatureName, ...] | str = "auto",
         fgsd_bins: int = 32,
         epochs: int | Literal["auto"] = 100,
         batch_size: int = 32,

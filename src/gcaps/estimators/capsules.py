@@ -8,7 +8,16 @@ from typing import Any, ClassVar, Literal, Self, Unpack
 import numpy as np
 
 from gcaps.batching import BatchSource
-from gcaps.config import CapsuleName, ClassWeight, DeviceName, FeatureName, FilterName, RandomCapsuleConfig, Section
+from gcaps.config import (
+    CapsuleName,
+    ClassWeight,
+    DeviceName,
+    EdgeFeatureName,
+    FeatureName,
+    FilterName,
+    RandomCapsuleConfig,
+    Section,
+)
 from gcaps.data.arrays import Array, Ints
 from gcaps.data.prepared import PreparedSet
 from gcaps.estimators.auto import resolve
@@ -29,7 +38,8 @@ class GraphCapsuleClassifier(GraphClassifier, NetworkEstimator):
     ``"auto"`` are resolved from the training graphs (:mod:`gcaps.estimators.auto`), see ``resolved_``.
 
     Args:
-        features: node features, from labels, attributes, degree, constant and fgsd.
+        features: node features, from labels, attributes, degree, constant and fgsd, as a tuple or joined with commas.
+        edge_features: edge features, from labels (relations) and attributes (gates); () or "none" for none.
         fgsd_bins: bins of the harmonic-distance histogram.
         layers: graph capsule layers ℓ.
         hidden: width h of the capsule layers.
@@ -72,7 +82,8 @@ class GraphCapsuleClassifier(GraphClassifier, NetworkEstimator):
     def __init__(
         self,
         *,
-        features: tuple[FeatureName, ...] | Literal["auto"] = "auto",
+        features: tuple[FeatureName, ...] | str = "auto",
+        edge_features: tuple[EdgeFeatureName, ...] | str = "auto",
         fgsd_bins: int = 32,
         layers: int | Literal["auto"] = "auto",
         hidden: int = 32,
@@ -125,7 +136,8 @@ class GraphCapsuleRegressor(GraphRegressor, NetworkEstimator):
     def __init__(
         self,
         *,
-        features: tuple[FeatureName, ...] | Literal["auto"] = "auto",
+        features: tuple[FeatureName, ...] | str = "auto",
+        edge_features: tuple[EdgeFeatureName, ...] | str = "auto",
         fgsd_bins: int = 32,
         layers: int | Literal["auto"] = "auto",
         hidden: int = 32,
@@ -172,7 +184,7 @@ class RandomCapsuleMachine(NetworkEstimator):
         assert isinstance(given, RandomCapsuleConfig)
         problem = self._start(prepared, train, options)
         target, train = problem.target, problem.train
-        config, self.resolution_ = resolve(given, prepared.graphs, train)
+        config, self.resolution_ = resolve(given, prepared.graphs, train, target.task)
         graphs, seed, began = prepared.graphs, self._seed(), time.perf_counter()
         with reproducible(seed, config.threads):
             features = NodeFeatures.fit(config, prepared, train)
@@ -199,10 +211,10 @@ class RandomCapsuleMachine(NetworkEstimator):
         """Build the capsules again and load weights and support graphs."""
         config = RandomCapsuleConfig.parse(self.resolved_)
         task, outputs = self.target_.task, self.target_.outputs
-        capsules = random_capsules(config, int(values["in_channels"]), outputs)
+        features = NodeFeatures.from_state(values["features"])
+        capsules = random_capsules(config, int(values["in_channels"]), outputs, features.edges.shape)
         network = RandomCapsuleSVM(capsules, outputs, task=task, **values["shape"])
         load_weights(network, arrays)
-        features = NodeFeatures.from_state(values["features"])
         self.fitted_ = FittedNetwork(config, features, network.eval(), int(values["seed"]))
         self.epoch_ = 1
 
@@ -215,7 +227,8 @@ class RandomCapsuleSVC(GraphClassifier, RandomCapsuleMachine):
     by cross-validation on the training graphs. Nothing is trained by gradients: seconds for thousands of graphs.
 
     Args:
-        features: node features, from labels, attributes, degree, constant and fgsd.
+        features: node features, from labels, attributes, degree, constant and fgsd, as a tuple or joined with commas.
+        edge_features: edge features, from labels (relations) and attributes (gates); () or "none" for none.
         fgsd_bins: bins of the harmonic-distance histogram.
         layers: graph capsule layers ℓ.
         hidden: width h of the capsule layers.
@@ -244,7 +257,8 @@ class RandomCapsuleSVC(GraphClassifier, RandomCapsuleMachine):
     def __init__(
         self,
         *,
-        features: tuple[FeatureName, ...] | Literal["auto"] = "auto",
+        features: tuple[FeatureName, ...] | str = "auto",
+        edge_features: tuple[EdgeFeatureName, ...] | str = "auto",
         fgsd_bins: int = 32,
         layers: int | Literal["auto"] = "auto",
         hidden: int = 64,

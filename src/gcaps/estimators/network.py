@@ -42,7 +42,7 @@ class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
         target, train = problem.target, problem.train
         if given.sampling == "balanced" and target.task != "classification":
             raise ConfigError(f"sampling: balanced needs classes; this is {target.task}")
-        config, self.resolution_ = resolve(given, prepared.graphs, train)
+        config, self.resolution_ = resolve(given, prepared.graphs, train, target.task)
         weight = _scaled(problem.weight, train)
         data = TrainingData(prepared, train, problem.y, target.outputs, weight, target.task)
         assert config.epochs != "auto"
@@ -110,13 +110,13 @@ class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
         config = config.model_copy(update={"device": usable_device(config.device)})
         task, outputs, in_channels = self.target_.task, self.target_.outputs, int(values["in_channels"])
         network = restore_network(config, in_channels, outputs, values["shape"], task)
+        features = NodeFeatures.from_state(values["features"])
         if values["svm"] is not None:
             assert isinstance(config, Config)
-            capsules = random_capsules(svm_beside(config), in_channels, outputs)
+            capsules = random_capsules(svm_beside(config), in_channels, outputs, features.edges.shape)
             network = Ensemble([network, RandomCapsuleSVM(capsules, outputs, task=task, **values["svm"])])
         load_weights(network, arrays)
         network.to(config.device)
-        features = NodeFeatures.from_state(values["features"])
         self.fitted_ = FittedNetwork(config, features, network.eval(), int(values["seed"]))
         self.epoch_ = int(values["epoch"])
 

@@ -1,18 +1,20 @@
-"""The matrix X of node features that enters the first layer: the chosen features side by side."""
+"""The matrix X of node features that enters the first layer, the chosen features side by side, and edge features."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
 
-from gcaps.config import FeatureConfig
+from gcaps.config import BaselineConfig, FeatureConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
+from gcaps.features.edges import EdgeFeatures
 from gcaps.features.fgsd import FGSD
 from gcaps.features.structural import (
     AttributeFeatures,
@@ -21,6 +23,7 @@ from gcaps.features.structural import (
     LabelFeatures,
     NodeMatrix,
     OneHotFeatures,
+    Unseen,
 )
 
 SAMPLE = 5_000
@@ -63,14 +66,15 @@ PARTS: dict[str, type[NodeFeature]] = {**STRUCTURAL, "fgsd": FGSD}
 
 
 class NodeFeatures:
-    """Fitted features side by side in one matrix.
+    """Fitted features of nodes, side by side in one matrix, and of edges.
 
     Args:
-        parts: fitted features by name.
+        parts: fitted node features by name.
+        edges: fitted edge features.
     """
 
-    def __init__(self, parts: dict[str, NodeFeature]) -> None:
-        self.parts = parts
+    def __init__(self, parts: dict[str, NodeFeature], edges: EdgeFeatures | None = None) -> None:
+        self.parts, self.edges = parts, edges or EdgeFeatures()
 
     @classmethod
     def fit(cls, config: FeatureConfig, graphs: GraphSet | PreparedSet, indices: Array | None = None) -> NodeFeatures:
@@ -99,7 +103,9 @@ class NodeFeatures:
             else:
                 pieces = graphs.chunks(indices=chosen) if graphs.mapped else [graphs.subset(chosen)]
                 parts[name] = STRUCTURAL[name]().fit_pieces(pieces)
-        return cls(parts)
+        # networks other than capsules do without edge features, or encode their own
+        encoded = config.edge_features != "auto" and not isinstance(config, BaselineConfig)
+        return cls(parts, EdgeFeatures.fit(config.edge_features if encoded else (), graphs, chosen))
 
     @property
     def num_features(self) -> int:
@@ -107,8 +113,9 @@ class NodeFeatures:
         return sum(part.num_features for part in self.parts.values())
 
     def encode(self, graphs: GraphSet | PreparedSet) -> NodeMatrix:
-        """X [N, d] with one-hot columns as indices; they come first."""
-        return NodeMatrix.stack([_encoded(part, graphs) for part in self.parts.values()])
+        """X [N, d] with one-hot columns as indices, which come first, and the encoded edge features beside it."""
+        x = NodeMatrix.stack([_encoded(part, graphs) for part in self.parts.values()])
+        return replace(x, edges=self.edges.encode(graphs.graphs if isinstance(graphs, PreparedSet) else graphs))
 
     def transform(self, graphs: GraphSet | PreparedSet) -> Floats:
         """X [N, d] float32."""
@@ -116,12 +123,24 @@ class NodeFeatures:
 
     def state(self) -> dict[str, Any]:
         """Return the fitted state as JSON values."""
-        return {name: part.state() for name, part in self.parts.items()}
+        edges = self.edges.state()
+        return {name: part.state() for name, part in self.parts.items()} | ({"edges": edges} if edges else {})
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> NodeFeatures:
         """Restore fitted features."""
-        return cls({name: PARTS[name].from_state(part) for name, part in state.items()})
+        parts = {name: PARTS[name].from_state(part) for name, part in state.items() if name != "edges"}
+        return cls(parts, EdgeFeatures.from_state(state.get("edges", {})))
+
+    def unseen(self, graphs: GraphSet) -> list[Unseen]:
+        """Node and edge labels that the training graphs lack, and in how many of ``graphs`` each occurs.
+
+        In the features, such a node label is a row of zeros; an arc with such an edge label is divided among all
+        relations.
+        """
+        labels = self.parts.get("labels")
+        nodes = labels.unseen(graphs) if isinstance(labels, LabelFeatures) else []
+        return nodes + self.edges.unseen(graphs)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -15,8 +15,13 @@ from gcaps.data.arrays import Array, Floats
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import DataError
 
+if TYPE_CHECKING:
+    from gcaps.features.edges import EdgeMatrix
+
 MAX_DEGREE = 127
 """Degrees above this share one column."""
+MAX_DEVIATIONS = 100.0
+"""Attributes are clipped to so many standard deviations from their mean, so that a single absurd value does no harm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,8 @@ class NodeMatrix:
     """Number of one-hot columns."""
     dense: Floats
     """[N, d − one_hot] float32."""
+    edges: EdgeMatrix | None = None
+    """Edge features of the same graphs, if there are any; rows selected by :meth:`__getitem__` have none."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -67,6 +74,42 @@ class NodeMatrix:
             int(offsets[-1]),
             np.concatenate([part.dense for part in parts], axis=1),
         )
+
+
+class Unseen(NamedTuple):
+    """A label that the training graphs lack."""
+
+    kind: str
+    """``"node label"`` or ``"edge label"``."""
+    value: int
+    name: str
+    """The label in the source's words."""
+    graphs: int
+    """Number of graphs that have it."""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name} in {self.graphs} graph{'s' if self.graphs > 1 else ''}"
+
+
+def positions(values: Array, given: Array) -> Array:
+    """Position of each given value among the sorted ``values``; −1 where it is not among them."""
+    if not len(values):
+        return np.full(len(given), -1)
+    at = np.minimum(np.searchsorted(values, given), len(values) - 1)
+    return np.where(values[at] == given, at, -1)
+
+
+def unseen_values(kind: str, values: Array, given: Array, graph: Array, graphs: GraphSet) -> list[Unseen]:
+    """Those of the ``given`` values, at the graphs ``graph``, that are not among the sorted ``values``."""
+    missing = positions(values, given) < 0
+    if not missing.any():
+        return []
+    names = getattr(graphs, "label_names", {})
+    pairs = np.unique(np.stack([given[missing], graph[missing]]), axis=1)[0]
+    return [
+        Unseen(kind, int(value), str(names.get(int(value), value)), int(count))
+        for value, count in zip(*np.unique(pairs, return_counts=True), strict=True)
+    ]
 
 
 class Fittable:
@@ -127,10 +170,19 @@ class LabelFeatures(OneHotFeatures):
             raise DataError(f"{graphs.name} has {labels.shape[1]} columns of node labels, expected {len(self.values_)}")
         found, first = np.empty(labels.shape, dtype=np.int32), 0
         for number, values in enumerate(self.values_):
-            at = np.minimum(np.searchsorted(values, labels[:, number]), len(values) - 1)
-            found[:, number] = np.where(values[at] == labels[:, number], at + first, -1)
+            at = positions(values, labels[:, number])
+            found[:, number] = np.where(at >= 0, at + first, -1)
             first += len(values)
         return found
+
+    def unseen(self, graphs: GraphSet) -> list[Unseen]:
+        """Labels of ``graphs`` that the training graphs lack, and how many graphs have them."""
+        labels, graph = _labels(graphs), np.repeat(np.arange(len(graphs)), graphs.sizes)
+        return [
+            entry
+            for number, values in enumerate(self.values_)
+            for entry in unseen_values("node label", values, labels[:, number], graph, graphs)
+        ]
 
     def state(self) -> dict[str, Any]:
         """Return the fitted state as JSON values."""
@@ -144,15 +196,29 @@ class LabelFeatures(OneHotFeatures):
         return made
 
 
-class AttributeFeatures(Fittable):
-    """Attributes standardised by mean and deviation of the training nodes; columns of zeros and ones are kept."""
+class Standardized(Fittable):
+    """Columns of numbers standardised by mean and deviation of the training graphs; those of zeros and ones are kept.
+
+    Values further than :data:`MAX_DEVIATIONS` from the mean are clipped to it.
+    """
+
+    what: ClassVar[str]
+
+    @staticmethod
+    def values(graphs: GraphSet) -> Array:
+        """[·, columns] as in the source."""
+        raise NotImplementedError
 
     def fit_pieces(self, pieces: Iterable[GraphSet]) -> Self:
         """Compute mean and deviation over all pieces with Chan's formula."""
         count, mean, squares, binary = 0, np.zeros(1), np.zeros(1), np.ones(1, dtype=bool)
         for piece in pieces:
-            values = _attributes(piece).astype(np.float64)
-            n, own = len(values), values.mean(axis=0)
+            values = self._finite(piece).astype(np.float64)
+            n = len(values)
+            if not n:
+                mean, squares, binary = (np.broadcast_to(a, values.shape[1:]) for a in (mean, squares, binary))
+                continue
+            own = values.mean(axis=0)
             squares = squares + ((values - own) ** 2).sum(axis=0) + (own - mean) ** 2 * (count * n / (count + n))
             mean = mean + (own - mean) * (n / (count + n))
             binary = binary & ((values == 0) | (values == 1)).all(axis=0)
@@ -164,16 +230,26 @@ class AttributeFeatures(Fittable):
 
     @property
     def num_features(self) -> int:
-        """Number of attributes of a node."""
+        """Number of columns."""
         return len(self.mean_)
 
     def transform(self, graphs: GraphSet) -> Floats:
-        """[N, attributes]"""
-        values = _attributes(graphs)
+        """[·, columns] float32."""
+        values = self._finite(graphs)
         if values.shape[1] != len(self.mean_):
-            raise DataError(f"{graphs.name} has {values.shape[1]} node attributes, expected {len(self.mean_)}")
+            raise DataError(f"{graphs.name} has {values.shape[1]} {self.what}, expected {len(self.mean_)}")
         scaled: Floats = ((values - self.mean_) / self.deviation_).astype(np.float32)
-        return scaled
+        return np.clip(scaled, -MAX_DEVIATIONS, MAX_DEVIATIONS, out=scaled)
+
+    def _finite(self, graphs: GraphSet) -> Array:
+        values = self.values(graphs)
+        if not np.isfinite(values).all():
+            column = int(np.flatnonzero(~np.isfinite(values).all(axis=0))[0])
+            raise DataError(
+                f"{graphs.name}: {self.what} are not all finite (column {column + 1} of {values.shape[1]}); replace "
+                "missing values before training"
+            )
+        return values
 
     def state(self) -> dict[str, Any]:
         """Return the fitted state as JSON values."""
@@ -185,6 +261,19 @@ class AttributeFeatures(Fittable):
         made = cls()
         made.mean_, made.deviation_ = (np.asarray(state[key], dtype=np.float64) for key in ("mean", "deviation"))
         return made
+
+
+class AttributeFeatures(Standardized):
+    """Node attributes, standardised."""
+
+    what: ClassVar[str] = "node attributes"
+
+    @staticmethod
+    def values(graphs: GraphSet) -> Array:
+        """[N, attributes]"""
+        if graphs.x is None:
+            raise DataError(f"{graphs.name} has no node attributes; choose other features")
+        return graphs.x
 
 
 class DegreeFeatures(OneHotFeatures):
@@ -246,9 +335,3 @@ def _labels(graphs: GraphSet) -> Array:
     if graphs.node_labels is None:
         raise DataError(f"{graphs.name} has no node labels; choose other features, for example degree,fgsd")
     return graphs.node_labels
-
-
-def _attributes(graphs: GraphSet) -> Array:
-    if graphs.x is None:
-        raise DataError(f"{graphs.name} has no node attributes; choose other features")
-    return graphs.x

@@ -65,7 +65,8 @@ class ECC(Network):
     @staticmethod
     def shape_from(config: ECCConfig, graphs: GraphSet) -> dict[str, Any]:
         """Arguments of the edge features."""
-        return {"edges": EdgeFeatures.shape_from(graphs)}
+        names = ("labels", "attributes") if config.edge_features == "auto" else config.edge_features
+        return {"edges": EdgeFeatures.shape_from(graphs, names)}
 
     @staticmethod
     def prepare(config: ECCConfig, graphs: GraphSet) -> Pyramid:

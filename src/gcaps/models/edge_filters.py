@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,10 @@ class EdgeFeatures(nn.Module):
         self.values, self.mean, self.deviation, self.weighted = values, mean, deviation, weighted
 
     @staticmethod
-    def shape_from(graphs: GraphSet) -> dict[str, Any]:
-        """Arguments of the constructor, from the training graphs."""
-        labels, attributes = graphs.edge_labels, graphs.edge_attr
+    def shape_from(graphs: GraphSet, names: Sequence[str] = ("labels", "attributes")) -> dict[str, Any]:
+        """Arguments of the constructor, from the training graphs; ``names`` are the features to use."""
+        labels = graphs.edge_labels if "labels" in names else None
+        attributes = graphs.edge_attr if "attributes" in names else None
         deviation = np.zeros(0) if attributes is None else attributes.std(axis=0, dtype=np.float64)
         return {
             "values": [] if labels is None else [np.unique(column).tolist() for column in labels.T],

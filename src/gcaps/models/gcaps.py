@@ -9,18 +9,20 @@ from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
 from gcaps.config import CapsuleConfig, Config
-from gcaps.errors import MemoryLimitError
+from gcaps.errors import ConfigError, MemoryLimitError
 from gcaps.models.network import Network
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
 from gcaps.nn.cpu.head import Head
 from gcaps.nn.cpu.stack import can_fuse, capsule_stack
-from gcaps.nn.filters import BASES, batch_filter
+from gcaps.nn.filters import BASES, batch_filter, stack_relations
 from gcaps.nn.pooling import MaxSortPool, MeanPool, WithCount
 from gcaps.nn.readout import MeanCovariance, repeat_rows
 from gcaps.nn.regularization import BatchNorm, Dropout
 
 SORTED_NODES = 16
 """Nodes that the max-sort readout keeps."""
+MAX_FREE_RELATIONS = 8
+"""Up to so many relations each has weights of its own; more share so many bases."""
 
 
 class GCAPS(Network):
@@ -35,14 +37,30 @@ class GCAPS(Network):
         num_classes: number of logits.
         config: settings without ``auto`` in ``layers``, ``reduce`` and ``dropout``
             (see :func:`gcaps.estimators.auto.resolve`).
+        num_relations: number of relations of the edges; above :data:`MAX_FREE_RELATIONS`, with so many bases.
+        edge_dim: number of edge attributes, or None.
 
     Raises:
         MemoryLimitError: if the parameters with their gradients and Adam's moments would not fit in memory; raised
             before anything is allocated.
     """
 
-    def __init__(self, in_channels: int, num_classes: int, config: Config) -> None:
-        super().__init__(in_channels)
+    takes_edges = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_classes: int,
+        config: Config,
+        *,
+        num_relations: int = 1,
+        edge_dim: int | None = None,
+    ) -> None:
+        shape = {"num_relations": num_relations} if num_relations > 1 else {}
+        super().__init__(in_channels, **shape, **({} if edge_dim is None else {"edge_dim": edge_dim}))
+        self.num_relations = num_relations
+        if edge_dim is not None and config.filter in BASES:
+            raise ConfigError(f"edge_features: filter = {config.filter} does not take edge attributes; leave them out")
         layers, dropout = config.layers, config.dropout
         if layers == "auto" or dropout == "auto" or config.reduce == "auto":
             raise ValueError("layers, reduce and dropout must not be auto; see gcaps.estimators.auto.resolve")
@@ -61,6 +79,9 @@ class GCAPS(Network):
                 bound=config.bound,
                 normalize=True,
                 bias=False,  # the normalisation has one
+                num_relations=num_relations,
+                num_bases=MAX_FREE_RELATIONS if num_relations > MAX_FREE_RELATIONS else None,
+                edge_dim=edge_dim,
             )
             self.convs.append(conv)
             width = conv.width
@@ -104,12 +125,12 @@ class GCAPS(Network):
 
     def node_capsules(self, batch: Batch) -> Tensor:
         """Z [n, D]: flattened outputs of all capsule layers, side by side."""
-        M = batch_filter(self.config.filter, batch)
+        M = batch_filter(self.config.filter, batch, self.num_relations)
         if can_fuse(list(self.convs), batch, M):
             return capsule_stack([conv for conv in self.convs if isinstance(conv, GraphCapsuleConv)], batch, M)
         if batch.multiplicity is not None:
             raise ValueError("these layers do not support merged nodes; create the BatchSource with merge=False")
-        x, outputs = batch.x, []
+        x, M, outputs = batch.x, stack_relations(M, batch.dense.dtype), []
         for conv in self.convs:
             x = flatten_capsules(conv(x, M))
             outputs.append(x)

@@ -29,6 +29,8 @@ class Network(nn.Module):
     """Number of networks whose predictions are averaged."""
     trained: bool = True
     """Whether graph vectors depend on trained weights."""
+    takes_edges: bool = False
+    """Whether the constructor takes ``num_relations`` and ``edge_dim``, for relations and attributes of edges."""
     prepared_by: tuple[str, ...] = ()
     """Names of the settings that :meth:`prepare` depends on."""
 

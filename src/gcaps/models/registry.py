@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import Any
 
 from gcaps.batching.batch import Extras
@@ -35,7 +36,12 @@ def network_class(config: Section) -> type[Network]:
 
 
 def build_network(
-    config: Section, in_channels: int, outputs: int, graphs: GraphSet, task: Task = "classification"
+    config: Section,
+    in_channels: int,
+    outputs: int,
+    graphs: GraphSet,
+    task: Task = "classification",
+    edges: Mapping[str, int] | None = None,
 ) -> Network:
     """Build the network for training ``graphs`` with ``in_channels`` node features.
 
@@ -45,8 +51,11 @@ def build_network(
         outputs: number of classes, or of targets.
         graphs: the training graphs, from which some networks derive their shape.
         task: what the outputs mean.
+        edges: number of relations and of edge attributes (:attr:`gcaps.batching.BatchSource.edge_shape`).
     """
-    return restore_network(config, in_channels, outputs, network_class(config).shape_from(config, graphs), task)
+    kind = network_class(config)
+    shape = kind.shape_from(config, graphs) | (dict(edges or {}) if kind.takes_edges else {})
+    return restore_network(config, in_channels, outputs, shape, task)
 
 
 def restore_network(
@@ -61,10 +70,10 @@ def restore_network(
     return networks[0] if count == 1 else Ensemble(networks)
 
 
-def random_capsules(config: RandomCapsuleConfig, in_channels: int, num_classes: int) -> GCAPS:
-    """Build capsule layers and readout with random weights, as GCAPS-CNN starts out."""
+def random_capsules(config: RandomCapsuleConfig, in_channels: int, num_classes: int, edges: Mapping[str, int]) -> GCAPS:
+    """Build capsule layers and readout with random weights, as GCAPS-CNN starts out; see :func:`build_network`."""
     shape = {name: getattr(config, name) for name in CapsuleConfig.model_fields}
-    return GCAPS(in_channels, num_classes, Config(**shape, dropout=0.0, ensemble_size=1))
+    return GCAPS(in_channels, num_classes, Config(**shape, dropout=0.0, ensemble_size=1), **edges)
 
 
 def extras_of(config: Section, prepared: PreparedSet) -> Extras | None:

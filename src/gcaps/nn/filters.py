@@ -3,6 +3,16 @@
 Every filter has the form  M = diag(d) + diag(l) A diag(r)  with vectors d, l and r that are functions of the degrees,
 so one sparse product with A serves all of them, and one with Aᵀ their gradients. D is the diagonal matrix of weighted
 degrees, and L = D − A.
+
+Where edges are of R relations, A = Σ_r A_r, and every relation has a filter
+
+    M_r = diag(d_r) + diag(l) A_r diag(r)
+
+with the vectors l and r of the whole graph, so that a neighbor counts the same in every relation. An edge of an unknown
+relation (−1) is divided among all relations, 1/R of its weight to each. The diagonal of the
+Laplacians is divided among relations by their degrees D_r, self-loops (kipf, mean) in equal parts, so that Σ_r M_r = M;
+for the Chebyshev filter, each M_r = 2 L_r / λ − I has its spectrum within ±1. :func:`stack_relations` makes them one
+matrix diag(M_1, …, M_R) on R copies of every node.
 """
 
 from __future__ import annotations
@@ -14,7 +24,7 @@ import torch
 from torch import Tensor
 
 from gcaps.batching.batch import Batch
-from gcaps.nn.sparse import CSR, from_edge_index
+from gcaps.nn.sparse import CSR, from_edge_index, pointer
 
 BASES = ("powers", "chebyshev", "cayley")
 """Bases of polynomials in M: powers M^k, Chebyshev polynomials T_k(M), or powers of the Cayley transform of M."""
@@ -33,6 +43,16 @@ class Filter(NamedTuple):
     A_t: CSR
     basis: str = "powers"
     """One of :data:`BASES`."""
+    relation: Tensor | None = None
+    """[e] relation of each entry of A, from 0 to R − 1, or −1 if it is not known; None if there is only one."""
+    relations: int = 1
+    """R."""
+    shares: Tensor | None = None
+    """[n, R] diagonals of M_1 … M_R; None if they are zero."""
+    edge_attr: Tensor | None = None
+    """[e, ·] attributes of the entries of A."""
+    copies: int = 1
+    """R after :func:`stack_relations`: copy r of node i is row i·R + r."""
 
     def matmul(self, x: Tensor) -> Tensor:
         """M x for x [n, c]."""
@@ -64,6 +84,16 @@ class Structure(NamedTuple):
     """[n] weighted degrees."""
     graph: Tensor | None
     """[n] the graph of each node, or None if there is only one."""
+    share: Tensor | None = None
+    """[n, R] weighted degrees within each relation, or None if there is only one."""
+
+    def diagonals(self, whole: Tensor, loops: bool = False) -> Tensor | None:
+        """[n, R] diagonal of every M_r: ``whole`` [n] by degrees, or in equal parts if it comes from self-loops."""
+        if self.share is None:
+            return None
+        if loops:
+            return (whole / self.share.size(1)).unsqueeze(1).expand_as(self.share)
+        return (whole * _inverse(self.degree)).unsqueeze(1) * self.share
 
 
 class Scaling(NamedTuple):
@@ -75,6 +105,8 @@ class Scaling(NamedTuple):
     symmetric: bool = True
     """Whether M is symmetric if A is."""
     basis: str = "powers"
+    shares: Tensor | None = None
+    """[n, R] diagonals of the M_r, which are zero where it is None."""
 
 
 def _inverse(degree: Tensor) -> Tensor:
@@ -84,18 +116,20 @@ def _inverse(degree: Tensor) -> Tensor:
 
 def _laplacian(of: Structure) -> Scaling:
     """L = D − A, the filter of the paper."""
-    return Scaling(of.degree, -torch.ones_like(of.degree), None)
+    return Scaling(of.degree, -torch.ones_like(of.degree), None, shares=of.share)
 
 
 def _symmetric_laplacian(of: Structure) -> Scaling:
     """I − D^−½ A D^−½, 0 on isolated nodes."""
     root = _inverse(of.degree).sqrt()
-    return Scaling((of.degree > 0).to(root.dtype), -root, root)
+    linked = (of.degree > 0).to(root.dtype)
+    return Scaling(linked, -root, root, shares=of.diagonals(linked))
 
 
 def _random_walk_laplacian(of: Structure) -> Scaling:
     """I − D⁻¹ A, 0 on isolated nodes."""
-    return Scaling((of.degree > 0).to(of.degree.dtype), -_inverse(of.degree), None, symmetric=False)
+    linked = (of.degree > 0).to(of.degree.dtype)
+    return Scaling(linked, -_inverse(of.degree), None, symmetric=False, shares=of.diagonals(linked))
 
 
 def _adjacency(of: Structure) -> Scaling:
@@ -106,13 +140,13 @@ def _adjacency(of: Structure) -> Scaling:
 def _kipf(of: Structure) -> Scaling:
     """(D+I)^−½ (A+I) (D+I)^−½, the self-looped symmetric adjacency of Kipf and Welling."""
     root = (of.degree + 1).rsqrt()
-    return Scaling(root * root, root, root)
+    return Scaling(root * root, root, root, shares=of.diagonals(root * root, loops=True))
 
 
 def _mean(of: Structure) -> Scaling:
     """(D+I)⁻¹ (A+I): the mean over the closed neighborhood with a_ii = 1 (Eqs. 3 and 4)."""
     inverse = 1 / (of.degree + 1)
-    return Scaling(inverse, inverse, None, symmetric=False)
+    return Scaling(inverse, inverse, None, symmetric=False, shares=of.diagonals(inverse, loops=True))
 
 
 def _chebyshev(of: Structure) -> Scaling:
@@ -130,7 +164,8 @@ def _chebyshev(of: Structure) -> Scaling:
     # n ≥ number of graphs, and unlike that number it is known from the shape
     bound = torch.zeros_like(degree).scatter_reduce(0, graph[rows], both, "amax")
     step = 2 * _inverse(bound)[graph]  # a graph without edges has L = 0 and M = −I
-    return Scaling(step * degree - 1, -step, None, basis="chebyshev")
+    shares = None if of.share is None else step.unsqueeze(1) * of.share - 1
+    return Scaling(step * degree - 1, -step, None, basis="chebyshev", shares=shares)
 
 
 def _cayley(of: Structure) -> Scaling:
@@ -156,28 +191,71 @@ def orders(name: str, degree: int) -> int:
     return 2 * degree + 1 if name == "cayley" else degree + 1
 
 
-def batch_filter(name: str, batch: Batch) -> Filter:
-    """Filter of a batch. A is symmetric; if nodes are merged with multiplicities m, m_a A_ab = m_b A_ba."""
+def batch_filter(name: str, batch: Batch, num_relations: int = 1) -> Filter:
+    """Filter of a batch. A is symmetric; if nodes are merged with multiplicities m, m_a A_ab = m_b A_ba.
+
+    Args:
+        name: a name in :data:`FILTERS`.
+        batch: the batch.
+        num_relations: number of relations of the layers; with 1, ``batch.edge_type`` is ignored.
+    """
     A = CSR(batch.rowptr, batch.col, batch.weight)
+    relation = batch.edge_type if num_relations > 1 else None
     if batch.multiplicity is None or batch.weight is None:
-        return _filter(name, A, A, batch.dense, batch.batch)
-    A_t = CSR(batch.rowptr, batch.col, batch.weight * batch.multiplicity[A.rows()] / batch.multiplicity[batch.col])
-    return _filter(name, A, A_t, batch.dense, batch.batch)
+        M = _filter(name, A, A, batch.dense, batch.batch, relation, num_relations)
+    else:
+        A_t = CSR(batch.rowptr, batch.col, batch.weight * batch.multiplicity[A.rows()] / batch.multiplicity[batch.col])
+        M = _filter(name, A, A_t, batch.dense, batch.batch)
+    return M._replace(edge_attr=batch.edge_attr)
 
 
 def edge_filter(
-    name: str, edge_index: Tensor, edge_weight: Tensor | None, x: Tensor, batch: Tensor | None = None
+    name: str,
+    edge_index: Tensor,
+    edge_weight: Tensor | None,
+    x: Tensor,
+    batch: Tensor | None = None,
+    edge_type: Tensor | None = None,
+    edge_attr: Tensor | None = None,
+    num_relations: int = 1,
 ) -> Filter:
-    """Filter of a graph in PyG's format; degrees count incoming edges."""
-    A, A_t = from_edge_index(edge_index, None if edge_weight is None else edge_weight.to(x.dtype), x.size(0))
-    return _filter(name, A, A_t, x, batch)
+    """Filter of a graph in PyG's format; degrees count incoming edges. Self-loops are left out.
+
+    See :func:`batch_filter` for ``num_relations``, and :class:`Filter` for ``edge_type`` and ``edge_attr``.
+    """
+    if edge_type is not None and num_relations > 1 and not torch.compiler.is_compiling():
+        largest = int(edge_type.max()) if edge_type.numel() else 0
+        if largest >= num_relations:
+            raise ValueError(f"edge_type is from 0 to {num_relations - 1}, or −1 for other edges; found {largest}")
+    weight = None if edge_weight is None else edge_weight.to(x.dtype)
+    A, A_t, order = from_edge_index(edge_index, weight, x.size(0))
+    relation = None if edge_type is None or num_relations == 1 else edge_type.index_select(0, order)
+    M = _filter(name, A, A_t, x, batch, relation, num_relations)
+    return M if edge_attr is None else M._replace(edge_attr=edge_attr.index_select(0, order).to(x.dtype))
 
 
-def _filter(name: str, A: CSR, A_t: CSR, like: Tensor, graph: Tensor | None) -> Filter:
-    diagonal, left, right, symmetric, basis = FILTERS[name](Structure(A, A.row_sums(like), graph))
+def _filter(
+    name: str,
+    A: CSR,
+    A_t: CSR,
+    like: Tensor,
+    graph: Tensor | None,
+    relation: Tensor | None = None,
+    relations: int = 1,
+) -> Filter:
+    degree, share = A.row_sums(like), None
+    if relation is not None:
+        relation, rows = relation.long(), A.rows()
+        value = torch.ones_like(A.col, dtype=like.dtype) if A.value is None else A.value.to(like.dtype)
+        known = torch.where(relation < 0, 0, value)
+        share = torch.zeros(degree.size(0) * relations, dtype=like.dtype, device=like.device)
+        share = share.index_add(0, rows * relations + relation.clamp(min=0), known).view(-1, relations)
+        share = share.index_add(0, rows, ((value - known) / relations).unsqueeze(1).expand(-1, relations))
+    diagonal, left, right, symmetric, basis, shares = FILTERS[name](Structure(A, degree, graph, share))
     off = _scaled(A, left, right)
     off_t = off if symmetric and A_t is A else _scaled(A_t, right, left)
-    return Filter(None if diagonal is None else diagonal.unsqueeze(1), off, off_t, A, A_t, basis)
+    made = Filter(None if diagonal is None else diagonal.unsqueeze(1), off, off_t, A, A_t, basis)
+    return made if relation is None else made._replace(relation=relation, relations=relations, shares=shares)
 
 
 def _scaled(A: CSR, left: Tensor | None, right: Tensor | None) -> CSR:
@@ -187,4 +265,69 @@ def _scaled(A: CSR, left: Tensor | None, right: Tensor | None) -> CSR:
         if vector is not None:
             factor = vector[at()]
             value = factor if value is None else value * factor
-    return CSR(A.rowptr, A.col, value)
+    return CSR(A.rowptr, A.col, value, A.loops)
+
+
+def stack_relations(M: Filter, dtype: torch.dtype) -> Filter:
+    """diag(M_1, …, M_R), and likewise diag(A_1, …, A_R), on R copies of every node, in this type; M itself if R = 1."""
+    if M.relation is None:
+        return M
+    R, relation, entry, factor = M.relations, M.relation, None, None
+    if torch.compiler.is_compiling() or bool((relation < 0).any()):
+        entry, relation, factor = _divided(relation, R)
+    rows, col = (at if entry is None else at[entry] for at in (M.A.rows(), M.A.col))
+    row, col = rows * R + relation, col * R + relation
+    count = (M.A.rowptr.size(0) - 1) * R
+    # entries are in the order of rows and columns, so a stable sort by one end keeps the other in order
+    order, order_t = torch.argsort(row, stable=True), torch.argsort(col, stable=True)
+    ptr, ptr_t = pointer(row, count), pointer(col, count)
+
+    def pair(of: CSR) -> tuple[CSR, CSR]:
+        value = of.value if of.value is None or entry is None else of.value[entry]
+        if factor is not None:
+            share = factor.to(dtype) / R
+            value = share if value is None else value * share
+        values = (None, None) if value is None else (value[order], value[order_t])
+        return CSR(ptr, col[order], values[0], of.loops), CSR(ptr_t, row[order_t], values[1], of.loops)
+
+    at = order if entry is None else entry[order]
+
+    return Filter(
+        None if M.shares is None else M.shares.reshape(-1, 1),
+        *pair(M.off),
+        *pair(M.A),
+        M.basis,
+        edge_attr=None if M.edge_attr is None else M.edge_attr.index_select(0, at),
+        copies=R,
+    )
+
+
+def _divided(relation: Tensor, R: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Divide entries of unknown relations among all: the original entry, the relation, and R times its share, R or 1.
+
+    While compiling, where the number of entries must not depend on values, every entry is divided, into shares that may
+    be 0.
+    """
+    if torch.compiler.is_compiling():
+        entry = torch.arange(relation.size(0), device=relation.device).repeat_interleave(R)
+        divided = torch.arange(R, device=relation.device).repeat(relation.size(0))
+        own = relation[entry]
+        return entry, divided, torch.where(own < 0, 1, R * (own == divided))
+    times = torch.where(relation < 0, R, 1)
+    entry = torch.repeat_interleave(torch.arange(relation.size(0), device=relation.device), times)
+    position = torch.arange(entry.size(0), device=relation.device) - (times.cumsum(0) - times)[entry]
+    own = relation[entry]
+    unknown = own < 0
+    return entry, torch.where(unknown, position, own), torch.where(unknown, 1, R)
+
+
+def gated(M: Filter, gate: Tensor) -> Filter:
+    """M with the entries of A, and those off its own diagonal, times ``gate`` [e]; its diagonal does not change."""
+    order = M.transposed_order()
+
+    def times(of: CSR, factor: Tensor) -> CSR:
+        return of._replace(value=factor if of.value is None else of.value * factor)
+
+    turned = gate.index_select(0, order)
+    A_t = times(M.A_t, turned)
+    return M._replace(off=times(M.off, gate), off_t=times(M.off_t, turned), A=times(M.A, gate), A_t=A_t)

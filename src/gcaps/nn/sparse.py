@@ -58,8 +58,10 @@ class CSR(NamedTuple):
         return CSR(pointer(rows[keep], self.rowptr.size(0) - 1), self.col[keep], value)
 
 
-def from_edge_index(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> tuple[CSR, CSR]:
+def from_edge_index(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int) -> tuple[CSR, CSR, Tensor]:
     """The matrix A with A[target, source] = weight (PyG's flow from source to target), and its transpose.
+
+    The third tensor is the position in ``edge_index`` of each entry of A, row by row.
 
     Edges may come in any order; the weights of repeated edges add up, as in PyG; self-loops are removed. While
     compiling, entries cannot be removed: self-loops are then kept with weight zero.
@@ -72,15 +74,14 @@ def from_edge_index(edge_index: Tensor, edge_weight: Tensor | None, num_nodes: i
     else:
         source, target = source[keep], target[keep]
         edge_weight = None if edge_weight is None else edge_weight[keep]
-    return (
-        _compressed(target, source, edge_weight, num_nodes, loops),
-        _compressed(source, target, edge_weight, num_nodes, loops),
-    )
+    A, order = _compressed(target, source, edge_weight, num_nodes, loops)
+    A_t, _ = _compressed(source, target, edge_weight, num_nodes, loops)
+    return A, A_t, order if loops else keep.nonzero().squeeze(1)[order]
 
 
-def _compressed(row: Tensor, col: Tensor, weight: Tensor | None, num_nodes: int, loops: bool) -> CSR:
+def _compressed(row: Tensor, col: Tensor, weight: Tensor | None, num_nodes: int, loops: bool) -> tuple[CSR, Tensor]:
     order = torch.argsort(row * num_nodes + col, stable=True)
-    return CSR(pointer(row, num_nodes), col[order], None if weight is None else weight[order], loops)
+    return CSR(pointer(row, num_nodes), col[order], None if weight is None else weight[order], loops), order
 
 
 def pointer(index: Tensor, size: int) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -34,31 +34,49 @@ def filter_polynomial(parts: Sequence[Tensor], weight: Tensor, M: Filter) -> Ten
     gradient at the output: K more sparse products. No power of M is stored.
     """
     if M.basis == "cayley":
-        return _cayley(_mixed(parts, weight), M)
+        return _cayley(mixed(parts, weight), M)
     if M.requires_grad or torch.compiler.is_compiling():
-        return _clenshaw(_mixed(parts, weight), M)
+        return _clenshaw(mixed(parts, weight), M)
     out: Tensor = _FilterPolynomial.apply(M, weight, *parts)  # type: ignore[no-untyped-call]
     return out
 
 
-def _mixed(parts: Sequence[Tensor], weight: Tensor) -> list[Tensor]:
+def relation_polynomial(U: list[Tensor], filters: Sequence[Filter]) -> Tensor:
+    """Σ_k B_k(M_p) U_k for U_k [n, P·h] that have been mixed, by autograd.
+
+    Args:
+        U: U_0, U_1, …
+        filters: one filter for all components, or one for each.
+    """
+    if filters[0].basis == "cayley":
+        return _cayley(U, filters[0])
+
+    def product(u: Tensor) -> Tensor:
+        pieces = zip(u.chunk(len(filters), dim=1), filters, strict=True)
+        return torch.cat([filter_product(piece.contiguous(), M) for piece, M in pieces], dim=1)
+
+    return _clenshaw(U, filters[0], (lambda u: filter_product(u, filters[0])) if len(filters) == 1 else product)
+
+
+def mixed(parts: Sequence[Tensor], weight: Tensor) -> list[Tensor]:
     """[U_0, U_1, …], each [n, P·h]."""
     P, _, orders, h = weight.shape
     U = torch.stack([part @ weight[p].flatten(1) for p, part in enumerate(parts)], dim=1).view(-1, P, orders, h)
     return [u.flatten(1) for u in U.unbind(2)]
 
 
-def _clenshaw(U: list[Tensor], M: Filter) -> Tensor:
+def _clenshaw(U: list[Tensor], M: Filter, product: Callable[[Tensor], Tensor] | None = None) -> Tensor:
     """Σ_k B_k(M) U_k for powers (Horner) and Chebyshev polynomials (Clenshaw)."""
+    product = product or M.matmul
     if M.basis == "powers":
         total = U[-1]
         for u in reversed(U[:-1]):
-            total = u + M.matmul(total)
+            total = u + product(total)
         return total
     after, total = torch.zeros_like(U[0]), U[-1]
     for u in reversed(U[1:-1]):
-        after, total = total, u + 2 * M.matmul(total) - after
-    return U[0] if len(U) == 1 else U[0] + M.matmul(total) - after
+        after, total = total, u + 2 * product(total) - after
+    return U[0] if len(U) == 1 else U[0] + product(total) - after
 
 
 def _spread(grad: Tensor, count: int, M: Filter) -> list[Tensor]:
@@ -77,7 +95,7 @@ class _FilterPolynomial(torch.autograd.Function):
     def forward(ctx: Any, M: Filter, weight: Tensor, *parts: Tensor) -> Tensor:
         ctx.M = M
         ctx.save_for_backward(weight, *parts)
-        return _clenshaw(_mixed(parts, weight), M)
+        return _clenshaw(mixed(parts, weight), M)
 
     @staticmethod
     @once_differentiable

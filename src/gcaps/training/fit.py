@@ -138,7 +138,9 @@ class _Run:
                 prepared=data.prepared,
             )
             training = graphs.subset(data.indices)
-            self.network = build_network(config, source.num_features, data.outputs, training, data.task).to(device)
+            self.network = build_network(
+                config, source.num_features, data.outputs, training, data.task, source.edge_shape
+            ).to(device)
             svm = self._fit_svm(source)
             self._validation = None if validation is None else _HeldOut(source, validation, device)
             self._watch = None if watch is None else _HeldOut(source, watch, device, svm)

@@ -63,7 +63,7 @@ def fit_random_capsule_svm(
     assert source.y is not None
     y, weight = source.y[indices], None if source.sample_weight is None else source.sample_weight[indices]
     with without_exchange(), reproducible(int(np.random.SeedSequence([seed, 2]).generate_state(1)[0]), config.threads):
-        capsules = random_capsules(config, source.num_features, outputs)
+        capsules = random_capsules(config, source.num_features, outputs, source.edge_shape)
         collect_statistics(capsules, source, indices, config.batch_size, seed)
         raw = graph_vectors(capsules, source, indices)
     mean, deviation = raw.mean(0), raw.std(0, correction=0)

@@ -2,8 +2,10 @@
 
 Batch normalisation needs statistics of all nodes, so a pass is what lies between two normalisations. Each block goes
 through the whole pass while it is in the cache. U and G [P, b, (K+1)·h] hold, for each capsule component p and each
-node of a block, the K+1 orders of the filter polynomial side by side. A block has the nodes a … z − 1. Sums over nodes
-are taken in float64. Rows are sliced before the innermost loops, which lets the compiler vectorise them.
+node of a block, the K+1 orders of the filter polynomial side by side; with R relations, order 0 and then the orders
+1 … K of each relation. One pass over the arcs serves all relations, since an arc reads and writes the columns of its
+own. A block has the nodes a … z − 1. Sums over nodes are taken in float64. Rows are sliced before the innermost loops,
+which lets the compiler vectorise them.
 """
 
 from __future__ import annotations
@@ -31,6 +33,14 @@ class Nodes(NamedTuple):
     """[e]; empty if all values are one."""
     diagonal: Array
     """[n]; empty if it is zero."""
+    relations: int
+    """R; 0 if there is only one relation and no gates."""
+    relation: Array
+    """[e] relation of each entry, −1 if it is not known; empty if there is only one."""
+    gated: Array
+    """[P, e] values for each component, which replace ``value``; empty if there are no gates."""
+    shares: Array
+    """[n, R] diagonals of the filters of relations, which replace ``diagonal``; empty if they are zero."""
 
 
 class Layer(NamedTuple):
@@ -54,6 +64,8 @@ class Layer(NamedTuple):
     beta: Array
     column: int
     """First column of the layer's output in Z."""
+    mixed: Array
+    """[P, n, (1+R·K)·h] U after the filter, which the gradients of gates need; empty if there are no gates."""
 
 
 class Gradient(NamedTuple):
@@ -140,6 +152,7 @@ def layer_backward(
     before: Layer,
     output: Output,
     weight_grad: Array,
+    gate_grad: Array,
     grad_before: Array,
     sums: Array,
 ) -> None:
@@ -152,6 +165,7 @@ def layer_backward(
         before: the layer before it.
         output: outputs of all layers and the gradient at them.
         weight_grad: [S, P, c, (K+1)·h] written, partial sums over blocks of the gradient of its weight.
+        gate_grad: [P, e] written, gradient of the entries of the transposed filter; empty if there are no gates.
         grad_before: [n, ·] written, gradient behind the normalisation of the layer before.
         sums: [C, 2, ·] written, sums for the gradients of γ and β of the layer before.
     """
@@ -164,6 +178,8 @@ def layer_backward(
             G = np.empty((len(weight), z - a, weight.shape[2]), weight.dtype)
             through = np.empty((len(weight), z - a, weight.shape[1]), weight.dtype)
             filter_backward(a, z, nodes, layer, gradient, G)
+            if len(gate_grad):
+                gates_backward(a, z, nodes, layer, G, gate_grad)
             for p in range(len(weight)):
                 if b == s * blocks // shares:
                     np.dot(powers[p, a:z].T, G[p], weight_grad[s, p])
@@ -179,11 +195,18 @@ def layer_backward(
 
 @over_blocks
 def first_backward(
-    nodes: Nodes, layer: Layer, gradient: Gradient, one_hot_index: Array, weight_grad: Array, table_grad: Array
+    nodes: Nodes,
+    layer: Layer,
+    gradient: Gradient,
+    one_hot_index: Array,
+    weight_grad: Array,
+    table_grad: Array,
+    gate_grad: Array,
 ) -> None:
     """Gradients of the weights of the first layer: of its dense and of its one-hot columns.
 
-    Both [S, P, ·, (K+1)·h] are zero at the start; each share of the blocks adds its part.
+    Both [S, P, ·, (K+1)·h] are zero at the start; each share of the blocks adds its part. For ``gate_grad`` see
+    :func:`layer_backward`.
     """
     cuts, powers, dtype = nodes.cuts, layer.powers, layer.weight.dtype
     blocks, shares = len(cuts) - 1, len(table_grad)
@@ -193,6 +216,8 @@ def first_backward(
             a, z = cuts[b], cuts[b + 1]
             G = np.empty((weight_grad.shape[1], z - a, weight_grad.shape[3]), dtype)
             filter_backward(a, z, nodes, layer, gradient, G)
+            if len(gate_grad):
+                gates_backward(a, z, nodes, layer, G, gate_grad)
             for p in range(len(G)):
                 if powers.shape[2]:
                     np.dot(powers[p, a:z].T, G[p], product)
@@ -319,6 +344,67 @@ def add_product(U: Array, column: int, i: int, a: int, nodes: Nodes, out: Array)
 
 
 @compiled
+def add_relations(p: int, U: Array, h: int, K: int, k: int, a: int, z: int, nodes: Nodes, forward: bool) -> None:
+    """One order of all relations: U_(k−1) += M_r U_k for each r, or if not ``forward`` U_k = M_r U_(k−1).
+
+    U [b, (1+R·K)·h] has order 0, which all relations share, in its first h columns, and order k of relation r in column
+    (1 + r K + k − 1) h.
+    """
+    rowptr, col, relation, shares = nodes.rowptr, nodes.col, nodes.relation, nodes.shares
+    one = U.dtype.type(1)
+    for i in range(a, z):
+        for r in range(nodes.relations):
+            high, low = (r * K + k) * h, (r * K + k - 1) * h if k > 1 else 0
+            to, source = (low, high) if forward else (high, low)
+            out = U[i - a, to : to + h]
+            if not forward:
+                for j in range(h):
+                    out[j] = 0
+            if len(shares):
+                row, share = U[i - a, source : source + h], shares[i, r]
+                for j in range(h):
+                    out[j] += share * row[j]
+        for e in range(rowptr[i], rowptr[i + 1]):
+            known = relation[e] if len(relation) else 0
+            value = one
+            if len(nodes.gated):
+                value = nodes.gated[p, e]
+            elif len(nodes.value):
+                value = nodes.value[e]
+            if known < 0:  # divided among all relations
+                value /= nodes.relations
+            for r in range(known if known >= 0 else 0, known + 1 if known >= 0 else nodes.relations):
+                high, low = (r * K + k) * h, (r * K + k - 1) * h if k > 1 else 0
+                to, source = (low, high) if forward else (high, low)
+                out, row = U[i - a, to : to + h], U[col[e] - a, source : source + h]
+                for j in range(h):
+                    out[j] += value * row[j]
+
+
+@compiled
+def gates_backward(a: int, z: int, nodes: Nodes, layer: Layer, G: Array, gate_grad: Array) -> None:
+    """Gradient of the entries of the filter: at entry (i, j) of M_r, Σ_k ⟨G_(k−1) of i, U_k of j⟩.
+
+    ``nodes`` has the transpose, so the entry e of row j and column i is meant.
+    """
+    h, R = layer.hidden, nodes.relations
+    K = (G.shape[2] // h - 1) // R
+    zero = G.dtype.type(0)
+    for p in range(len(G)):
+        for j in range(a, z):
+            for e in range(nodes.rowptr[j], nodes.rowptr[j + 1]):
+                known = nodes.relation[e] if len(nodes.relation) else 0
+                total = zero
+                for r in range(known if known >= 0 else 0, known + 1 if known >= 0 else R):
+                    for k in range(1, K + 1):
+                        high, low = (r * K + k) * h, (r * K + k - 1) * h if k > 1 else 0
+                        g, u = G[p, nodes.col[e] - a, low : low + h], layer.mixed[p, j, high : high + h]
+                        for c in range(h):
+                            total += g[c] * u[c]
+                gate_grad[p, e] = total if known >= 0 else total / R
+
+
+@compiled
 def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Array, statistics: Array) -> None:
     """pre = U_0 + M (U_1 + M (U_2 + …)); statistics [2, P·h]: means of its columns and Σ_i m_i (pre_i − mean)².
 
@@ -331,6 +417,13 @@ def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Ar
     statistics[:] = 0
     sums, squares = statistics[0], statistics[1]
     for p in range(len(U)):
+        if nodes.relations:
+            K = (orders - 1) // nodes.relations
+            for k in range(K, 0, -1):
+                add_relations(p, U[p], h, K, k, a, z, nodes, True)
+            if len(layer.mixed):
+                layer.mixed[p, a:z] = U[p]
+            continue
         for k in range(orders - 2, 0, -1):
             for i in range(a, z):
                 add_product(U[p], (k + 1) * h, i, a, nodes, U[p, i - a, k * h : k * h + h])
@@ -377,6 +470,11 @@ def filter_backward(a: int, z: int, nodes: Nodes, layer: Layer, gradient: Gradie
                 out[j] = s[j] * g[j] - all_c[j]
             for j in range(h):
                 out[j] -= all_k[j] * u[j]
+        if nodes.relations:
+            K = (orders - 1) // nodes.relations
+            for order in range(1, K + 1):
+                add_relations(p, G[p], h, K, order, a, z, nodes, False)
+            continue
         for order in range(1, orders):
             for i in range(a, z):
                 out = G[p, i - a, order * h : order * h + h]
