@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 
 import gcaps
 from gcaps.data.io.objects import kind_of, require_list
@@ -57,7 +57,22 @@ def test_the_first_odd_object_of_a_list_is_named(graphs, message):
         gcaps.load(graphs, labelled=False)
 
 
+def test_strings_that_are_neither_molecules_nor_files_are_told_what_they_may_be():
+    pytest.importorskip("rdkit")
+    with pytest.raises(DataError, match=r"graphs\[0\]: 'aspirin' is not a SMILES \(a list of strings is one of SMILES"):
+        gcaps.load(["aspirin", "caffeine"], labelled=False)
+    with pytest.raises(DataError, match=r"no data set 'CCO' was found.*one molecule is a list"):
+        gcaps.load("CCO")
+
+
+def test_graphs_of_several_kinds_of_nodes_say_what_to_do():
+    with pytest.raises(DataError, match=r"graphs\[0\]: has several kinds of nodes; convert it with .to_homogeneous"):
+        gcaps.load([HeteroData()])
+
+
 def test_something_that_is_no_list_is_named():
+    with pytest.raises(DataError, match="is an object of type dict; give a list of graphs"):
+        gcaps.load({"a": nx.path_graph(2)})
     with pytest.raises(DataError, match="is an object of type int; give a list of graphs, or a path"):
         gcaps.load(7)
     assert kind_of(7) == "int"
