@@ -124,7 +124,7 @@ def run(
         console.print(f"  {line}", markup=False, soft_wrap=True)
     cells = [cell.key for cell in plan.cells()]
     epochs = getattr(resolve(config, graphs, planned.fold(graphs, plan.seeds[0], 0).train)[0], "epochs", 1)
-    with training_bar(f"{graphs.name}, {len(cells)} folds", epochs, len(cells)) as report:
+    with training_bar(f"{graphs.name}, {len(cells)} fold{'s' if len(cells) > 1 else ''}", epochs, len(cells)) as report:
         found = run_plan(plan, memory, jobs, on_epoch=lambda cell, epoch: report(cells.index(cell.key), epoch))
     for outcome in found.outcomes:
         if outcome.result is None:
