@@ -48,15 +48,17 @@ SETS = (
     *("PTC", "PROTEINS", "NCI1", "NCI109", "DD", "ENZYMES"),
     *("COLLAB", "IMDB-BINARY", "IMDB-MULTI", "REDDIT-BINARY", "REDDIT-MULTI-5K"),
 )
+PLAIN: dict[str, Any] = {"edge_labels": False, "normalize": False}
+"""As GraKeL's kernels are by default."""
 WHOLE: dict[str, Callable[[], Any]] = {
-    "WL, h = 4": lambda: WeisfeilerLehman(4),
-    "WL-OA, h = 4": lambda: WLOptimalAssignment(4),
-    "SP": lambda: ShortestPath(),
-    "GK, size 4": lambda: Graphlet(4),
-    "GK, size 7": lambda: Graphlet(7),
-    "RW, λ = 0.01": lambda: RandomWalk(1e-2, labels=False, diverging="damp"),
-    "RW with labels, λ = 0.01": lambda: RandomWalk(1e-2, diverging="damp"),
-    "DGK (WL, h = 3)": lambda: DeepGraphKernel("wl"),
+    "WL, h = 4": lambda: WeisfeilerLehman(4, **PLAIN),
+    "WL-OA, h = 4": lambda: WLOptimalAssignment(4, **PLAIN),
+    "SP": lambda: ShortestPath(normalize=False),
+    "GK, size 4": lambda: Graphlet(4, normalize=False),
+    "GK, size 7": lambda: Graphlet(7, normalize=False),
+    "RW, λ = 0.01": lambda: RandomWalk(1e-2, labels=False, diverging="damp", **PLAIN),
+    "RW with labels, λ = 0.01": lambda: RandomWalk(1e-2, diverging="damp", **PLAIN),
+    "DGK (WL, h = 3)": lambda: DeepGraphKernel("wl", **PLAIN),
     "MLG, 2 levels": lambda: MultiscaleLaplacian(2),
 }
 """One setting of each kernel, for whole sets."""
@@ -86,28 +88,28 @@ def peers(graphs: GraphSet) -> dict[str, tuple[Any, Callable[[], Any], int, str]
     """By kernel: ours, GraKeL's, the number of graphs GraKeL's runs on, and differences of the definitions."""
     kinds = len(np.unique(graphs.node_labels))
     return {
-        "WL, h = 4": (WeisfeilerLehman(4), lambda: grakel.WeisfeilerLehman(n_iter=4), len(graphs), ""),
+        "WL, h = 4": (WeisfeilerLehman(4, **PLAIN), lambda: grakel.WeisfeilerLehman(n_iter=4), len(graphs), ""),
         "WL-OA, h = 4": (
-            WLOptimalAssignment(4),
+            WLOptimalAssignment(4, **PLAIN),
             lambda: grakel.WeisfeilerLehmanOptimalAssignment(n_iter=4),
             min(len(graphs), 500),
             "",
         ),
-        "SP": (ShortestPath(), lambda: grakel.ShortestPath(), len(graphs), ""),
+        "SP": (ShortestPath(normalize=False), lambda: grakel.ShortestPath(), len(graphs), ""),
         "RW, λ = 0.01": (
-            RandomWalk(1e-2, labels=False, tol=1e-12),
+            RandomWalk(1e-2, labels=False, tol=1e-12, **PLAIN),
             lambda: grakel.RandomWalk(lamda=1e-2),
             min(len(graphs), 60),
             "",
         ),
         "RW with labels, λ = 0.01": (
-            RandomWalk(1e-2, tol=1e-12),
+            RandomWalk(1e-2, tol=1e-12, **PLAIN),
             lambda: grakel.RandomWalkLabeled(lamda=1e-2),
             min(len(graphs), 40),
             "GraKeL adds node pairs with different labels as walks of length 0",
         ),
         "MLG, 0 levels": (
-            MultiscaleLaplacian(0, rank=kinds, normalize=True),
+            MultiscaleLaplacian(0, rank=kinds),
             lambda: grakel.MultiscaleLaplacian(
                 L=0, heta=0.1, gamma=0.1, P=kinds, n_samples=2000, random_state=0, normalize=True
             ),

@@ -41,7 +41,7 @@ def fastest(compute: Callable[[], float], repeats: int = 3) -> tuple[float, floa
 def measure(name: str) -> dict[str, Any]:
     graphs = gcaps.load(name)
     y = np.unique(graphs.y, return_inverse=True)[1]
-    K = WeisfeilerLehman(4, normalize=True).fit_transform(graphs)
+    K = WeisfeilerLehman(4, edge_labels=False).fit_transform(graphs)
     splits = inner_splits(y, 5, 0)
 
     def svc() -> float:

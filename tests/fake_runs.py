@@ -144,9 +144,9 @@ def _outcome(plan: Plan, cell: Cell, epochs: int, status: str | None, *, stop_ea
         scores=np.round(scores[test], 6).tolist(),
         epoch=chosen if network else 1,
         train_loss=(0.1 + 0.6 * np.exp(-4 * time)).tolist() if network else [],
-        train_accuracy=train.tolist() if network else [],
-        test_accuracy=curve.tolist() if network else [],
-        validation_accuracy=validation.tolist() if network and stop_early else [],
+        train_score=train.tolist() if network else [],
+        test_score=curve.tolist() if network else [],
+        validation_score=validation.tolist() if network and stop_early else [],
         seconds=seconds,
         chosen={"kernel": "Fake", "C": float(10.0 ** rng.integers(-1, 2)), "inner": 0.5} if method == "wl" else {},
         resolution=[f"layers = 4 (auto: few graphs ({size - len(test)}))", "lr = 0.1 has no effect: no"]

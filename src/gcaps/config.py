@@ -11,10 +11,21 @@ import math
 import tomllib
 from collections.abc import Mapping
 from copy import copy
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+import numpy as np
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from gcaps.errors import ConfigError
 
@@ -26,6 +37,29 @@ FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 ClassWeight = Literal["balanced"] | dict[Any, float] | None
 """"balanced", or the weight of each class, as a constructor takes it."""
+
+
+def check_parameters(estimator: Any) -> None:
+    """Check the parameters of an estimator without settings against the annotations of its constructor.
+
+    Raises:
+        ConfigError: in one line, which parameter is wrong and what was given.
+    """
+    kind: Any = type(estimator)
+    for name, adapter in _parameter_types(kind).items():
+        value = getattr(estimator, name)
+        try:
+            adapter.validate_python(value.item() if isinstance(value, np.generic) else value, strict=True)
+        except ValidationError as error:
+            message = " or ".join(dict.fromkeys(one["msg"] for one in error.errors()))
+            raise ConfigError(f"{name}: {message} (given: {value!r})") from error
+
+
+@cache
+def _parameter_types(estimator: Any) -> dict[str, TypeAdapter[Any]]:
+    """The type of each parameter of a constructor."""
+    hints = get_type_hints(estimator.__init__)
+    return {name: TypeAdapter(hint) for name, hint in hints.items() if name != "return"}
 
 
 class Section(BaseModel):
@@ -374,7 +408,13 @@ class KernelConfig(ClassConfig):
     normalize: bool = Field(True, description="Gram matrices with ones on the diagonal")
 
 
-class RWConfig(KernelConfig):
+class EdgeKernelConfig(KernelConfig):
+    """A graph kernel whose definition has edge labels."""
+
+    edge_labels: bool | Auto = Field("auto", description="compare edge labels; auto: where the set has them")
+
+
+class RWConfig(EdgeKernelConfig):
     """Random walks. A decay too large for a graph is lowered for that graph alone."""
 
     method: ClassVar[str] = "rw"
@@ -401,7 +441,7 @@ class GKConfig(KernelConfig):
     samples: int = Field(2000, ge=1, description="graphlets drawn from each graph for sizes 5 and more")
 
 
-class WLConfig(KernelConfig):
+class WLConfig(EdgeKernelConfig):
     """Weisfeiler-Lehman subtrees."""
 
     method: ClassVar[str] = "wl"
@@ -415,7 +455,7 @@ class WLOAConfig(WLConfig):
     method: ClassVar[str] = "wloa"
 
 
-class DGKConfig(KernelConfig):
+class DGKConfig(EdgeKernelConfig):
     """Deep graph kernels: the best of deep graphlets, deep shortest paths and deep Weisfeiler-Lehman."""
 
     method: ClassVar[str] = "dgk"

@@ -15,8 +15,8 @@ class GcapsError(Exception):
     exit_code: ClassVar[int] = 1
 
 
-class DataError(GcapsError):
-    """Graphs that cannot be read as they stand.
+class DataError(GcapsError, ValueError):
+    """Graphs that cannot be read as they stand; a ValueError, as scikit-learn's checks of X and y raise.
 
     Args:
         problem: what is wrong and, where there is one, the remedy.
@@ -35,8 +35,8 @@ class DataError(GcapsError):
         return type(self), (self.problem, self.file, self.line)
 
 
-class ConfigError(GcapsError):
-    """A configuration that contradicts itself or names something unknown."""
+class ConfigError(GcapsError, ValueError):
+    """A configuration that contradicts itself or names something unknown; a ValueError, as in scikit-learn."""
 
     exit_code: ClassVar[int] = 4
 
@@ -47,7 +47,7 @@ class DownloadError(GcapsError):
     exit_code: ClassVar[int] = 5
 
 
-class ModelError(GcapsError):
+class ModelError(GcapsError, ValueError):
     """A saved model that cannot be used, or data that do not fit the model."""
 
     exit_code: ClassVar[int] = 6

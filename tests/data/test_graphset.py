@@ -183,7 +183,7 @@ def test_predictions_in_the_sources_words_are_scored_against_y(graphs, values):
         ([1, 2, "b"], r"^graphs\[2\]: has the label 'b' while graphs\[0\] has a number"),
         (["a", True], r"^graphs\[1\]: has the label True while graphs\[0\] has a string"),
         ([False, 1], r"^graphs\[1\]: has the label 1 while graphs\[0\] has a boolean"),
-        ([1, [2]], r"^graphs\[1\]: its label is \[2\]; a label is a number, a boolean or a string"),
+        ([1, [2]], r"^graphs\[0\]: has one target while others have several"),
         ([1, 2**70], "at most 64 bits"),
     ],
     ids=str,

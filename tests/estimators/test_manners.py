@@ -22,11 +22,11 @@ from gcaps.kernels import ShortestPath, WeisfeilerLehman, WLOptimalAssignment
 from gcaps.kernels.svm import Choice
 from gcaps.testing import hostile_graphs
 
-NETWORK = {"epochs": 2, "hidden": 4}
+NETWORK = {"epochs": 1, "hidden": 4, "batch_size": 16}
 SMALL = {
-    "gcaps": {**NETWORK, "layers": 2, "rank": 4, "fc": 8},
+    "gcaps": {**NETWORK, "layers": 2, "rank": 4, "fc": 8, "ensemble_size": 1, "with_svm": False},
     "capsule-svm": {"layers": 2, "hidden": 4, "rank": 4, "C": (1.0,), "gamma": (1.0,)},
-    "dcnn": {"epochs": 2, "hops": 2},
+    "dcnn": {"epochs": 1, "hops": 2},
     "pscn": {**NETWORK, "field": 3, "channels": 4},
     "ecc": {**NETWORK, "top": 4, "filter_hidden": 3},
     "dgcnn": {**NETWORK, "layers": 2, "channels": 4, "dense": 4},

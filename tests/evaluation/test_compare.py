@@ -19,7 +19,7 @@ from gcaps.estimators.kernel_svm import KernelEstimator
 from gcaps.estimators.registry import METHODS, estimator_class
 from gcaps.evaluation import Comparison, Fold, Limits, Outcome, Plan, PlannedData, compare, evaluate, stratified_folds
 from gcaps.evaluation.child import answer
-from gcaps.evaluation.experiments import named_methods, rows_of
+from gcaps.evaluation.experiments import Evaluation, named_methods, rows_of
 from gcaps.evaluation.outcome import cell_of, fold_digest
 from gcaps.evaluation.plan import make_plan, write_inputs
 from gcaps.evaluation.run import shares_folds
@@ -199,7 +199,7 @@ def test_a_process_ends_with_its_lifeline_whatever_it_is_doing():
 
 @pytest.fixture
 def plan(small, tmp_path):
-    found, memory = make_plan(rows_of(small, named_methods(["wl", "fgsd"], FAST), [0], 3, None), Limits())
+    found, memory = make_plan(rows_of(small, named_methods(["wl", "fgsd"], FAST), Evaluation(folds=3)), Limits())
     found = write_inputs(found, memory, tmp_path / "run")
     found.save(tmp_path / "run")
     return found

@@ -31,21 +31,21 @@ def fold(labels, predictions, curve, number=0):
 
 def test_protocols_follow_their_rules():
     folds = [fold([0, 1], [0, 1], [0.5, 0.9, 0.4]), fold([0, 1], [0, 0], [0.7, 0.2, 0.6], 1)]
-    found = {name: summary.folds for name, summary in summarise(folds, "last").items()}
+    found = {name: summary.folds for name, summary in summarise([folds], selection="last").items()}
     assert found == {"honest": [1.0, 0.5], "last": [0.4, 0.6], "gin": [0.5, 0.7], "best": [0.9, 0.7]}
 
 
 def test_gin_counts_only_epochs_that_every_fold_reached():
     folds = [fold([0], [0], [0.1, 0.2]), fold([0], [0], [0.1, 0.3, 1.0], 1)]
-    assert summarise(folds, "validation")["gin"].folds == [0.2, 0.3]
+    assert summarise([folds], selection="validation")["gin"].folds == [0.2, 0.3]
 
 
 def test_every_graph_is_predicted_once_and_honest_is_last_with_a_fixed_schedule(result, graphs):
     assert sorted(n for f in result.folds for n in f.test) == list(range(64))
     for f in result.folds:
         assert f.y == np.unique(graphs.y, return_inverse=True)[1][f.test].tolist()
-        assert f.accuracy == pytest.approx(f.test_accuracy[-1])
-        assert len(f.train_loss) == len(f.test_accuracy) == SMALL.epochs
+        assert f.accuracy == pytest.approx(f.test_score[-1])
+        assert len(f.train_loss) == len(f.test_score) == SMALL.epochs
     assert result.protocols["honest"].folds == pytest.approx(result.protocols["last"].folds)
     assert result.protocols["best"].mean >= result.protocols["gin"].mean >= result.protocols["last"].mean
 
@@ -59,7 +59,7 @@ def test_result_carries_what_it_takes_to_make_it_again(result, graphs):
 
 
 def predictions(result):
-    return [(f.fold, f.predictions, f.scores, f.train_loss, f.test_accuracy) for f in result.folds]
+    return [(f.fold, f.predictions, f.scores, f.train_loss, f.test_score) for f in result.folds]
 
 
 def test_processes_and_repeats_give_the_same_predictions(result, graphs):
@@ -84,7 +84,7 @@ def test_labels_of_the_test_fold_reach_nothing(graphs, tmp_path):
     assert first.predictions == second.predictions
     assert first.scores == second.scores
     assert first.epoch == second.epoch
-    assert first.validation_accuracy == second.validation_accuracy
+    assert first.validation_score == second.validation_score
     assert first.train_loss == second.train_loss
     assert first.y != second.y
 
@@ -95,7 +95,7 @@ def test_validation_of_a_splits_file_picks_the_epoch(graphs, tmp_path):
     splits.write_text(json.dumps([parts]))
     result = evaluate(graphs, config=SMALL.model_copy(update={"selection": "validation"}), splits=splits, jobs=1)
     only = result.folds[0]
-    assert only.validation_accuracy[only.epoch - 1] == max(only.validation_accuracy)
+    assert only.validation_score[only.epoch - 1] == max(only.validation_score)
     assert "validation" in result.protocols["honest"].rule
     assert result.splits == str(splits)
 

@@ -1,83 +1,165 @@
+"""Metrics are scikit-learn's, for each target, with missing values left out."""
+
 from __future__ import annotations
 
 import numpy as np
 import pytest
+import sklearn.metrics as sk
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import brier_score_loss
+from scipy.stats import spearmanr
 
-from gcaps.evaluation.metrics import (
-    brier_score,
-    calibration,
-    expected_calibration_error,
-    hardest_graphs,
-    reliability_curve,
-)
-from gcaps.evaluation.result import FoldResult
+from gcaps.data.targets import Target
+from gcaps.errors import ConfigError
+from gcaps.evaluation.metrics import METRICS, compute_metrics, metric_for, metrics_for, target_metrics
+
+SEEDS = st.integers(0, 2**32)
 
 
-def fold(test: list[int], labels: list[int], predictions: list[int], scores: list[list[float]] | None = None):
-    nothing: list[float] = []
-    return FoldResult(
-        0, test, labels, predictions, [] if scores is None else scores, 1, nothing, nothing, nothing, nothing, 1.0
-    )
+def known_classification(y: np.ndarray, p: np.ndarray) -> dict[str, float]:
+    """scikit-learn's metrics of class numbers y [n] and probabilities p [n, C]."""
+    two, guess, labels = p.shape[1] == 2, p.argmax(axis=1), np.arange(p.shape[1])
+    scores = p[:, 1] if two else p
+    hot = (y[:, None] == labels).astype(int)
+    return {
+        "accuracy": sk.accuracy_score(y, guess),
+        "balanced_accuracy": sk.balanced_accuracy_score(y, guess),
+        "f1": sk.f1_score(y, guess, average="binary" if two else "macro", zero_division=0),
+        "mcc": sk.matthews_corrcoef(y, guess),
+        "roc_auc": sk.roc_auc_score(y, scores) if two else sk.roc_auc_score(y, scores, multi_class="ovr"),
+        "pr_auc": sk.average_precision_score(y, scores) if two else sk.average_precision_score(hot, p, average="macro"),
+        "log_loss": sk.log_loss(y, p, labels=labels),
+        "brier": sk.brier_score_loss(y, p, labels=labels, scale_by_half=False),
+    }
 
 
-def slow_error(scores: np.ndarray, labels: np.ndarray, bins: int) -> float:
-    """Guo et al. (2017), equation 3, prediction by prediction."""
-    total = 0.0
-    for b in range(bins):
-        inside = [
-            (row.max(), row.argmax() == y)
-            for row, y in zip(scores, labels, strict=True)
-            if (b / bins < row.max() <= (b + 1) / bins)
-        ]
-        if inside:
-            confidence = np.mean([c for c, _ in inside])
-            accuracy = np.mean([right for _, right in inside])
-            total += len(inside) / len(labels) * abs(accuracy - confidence)
-    return total
+def known_regression(y: np.ndarray, values: np.ndarray) -> dict[str, float]:
+    return {
+        "rmse": sk.root_mean_squared_error(y, values),
+        "mae": sk.mean_absolute_error(y, values),
+        "r2": sk.r2_score(y, values),
+        "spearman": spearmanr(y, values).statistic,
+    }
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 2**32), st.integers(2, 5), st.integers(1, 40))
-def test_expected_calibration_error_matches_the_slow_sum(seed: int, classes: int, n: int) -> None:
+@settings(max_examples=30, deadline=None)
+@given(SEEDS, st.integers(2, 5), st.integers(20, 60))
+def test_metrics_of_classes_are_scikit_learns_and_skip_missing_labels(seed: int, classes: int, n: int) -> None:
     rng = np.random.default_rng(seed)
-    scores, labels = rng.dirichlet(np.ones(classes), n), rng.integers(0, classes, n)
-    assert expected_calibration_error(scores, labels) == pytest.approx(slow_error(scores, labels, 10))
+    codes = np.concatenate([np.tile(np.arange(classes), 2), rng.integers(0, classes, n)])
+    p = rng.dirichlet(np.ones(classes), len(codes))
+    names = np.array([f"class {c}" for c in range(classes)])
+    y = names[codes]
+    target = Target.of(y, "classification")
+    expected = known_classification(codes, p)
+    assert compute_metrics(target, y, p) == pytest.approx(expected)
+    assert list(compute_metrics(target, y, p)) == [metric.name for metric in metrics_for("classification")]
+    extra = rng.integers(0, len(y), 5)
+    with_missing = np.insert(y, extra, "")
+    scores = np.insert(p, extra, 1 / classes, axis=0)
+    assert compute_metrics(target, with_missing, scores) == pytest.approx(expected)
 
 
-def test_brier_score_is_scikit_learns() -> None:
-    rng = np.random.default_rng(0)
-    scores, labels = rng.dirichlet(np.ones(3), 50), rng.integers(0, 3, 50)
-    known = brier_score_loss(labels, scores, scale_by_half=False, labels=[0, 1, 2])
-    assert brier_score(scores, labels) == pytest.approx(known)
-    assert brier_score([[1.0, 0.0]], [1]) == 2.0
+@settings(max_examples=30, deadline=None)
+@given(SEEDS, st.integers(1, 4))
+def test_metrics_of_several_binary_targets_are_means_over_their_known_labels(seed: int, targets: int) -> None:
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, (40, targets)).astype(np.float64)
+    y[:4] = [[0.0], [1.0], [0.0], [1.0]]
+    y[4:][rng.random((36, targets)) < 0.4] = np.nan
+    p = rng.random((40, targets))
+    target = Target.of(y, "multilabel")
+    rows = []
+    for t in range(targets):
+        known = ~np.isnan(y[:, t])
+        binary = np.stack([1 - p[known, t], p[known, t]], axis=1)
+        rows.append(known_classification(y[known, t].astype(int), binary) | {"known": known.sum()})
+    found = target_metrics(target, y, p)
+    assert len(found) == targets
+    for one, expected in zip(found, rows, strict=True):
+        assert one == pytest.approx(expected)
+    means = {name: np.mean([row[name] for row in rows]) for name in rows[0] if name != "known"}
+    assert compute_metrics(target, y, p) == pytest.approx(means)
 
 
-def test_reliability_curve_by_hand() -> None:
-    curve = reliability_curve([[0.72, 0.28], [0.22, 0.78], [1.0, 0.0], [0.0, 1.0]], [0, 0, 0, 1])
-    assert [(round(b.probability, 9), b.accuracy, b.count) for b in curve] == [(0.75, 0.5, 2), (1.0, 1.0, 2)]
+@settings(max_examples=30, deadline=None)
+@given(SEEDS, st.integers(1, 3))
+def test_metrics_of_numbers_are_scikit_learns_with_missing_values_left_out(seed: int, targets: int) -> None:
+    rng = np.random.default_rng(seed)
+    y, values = 100 * rng.normal(size=(30, targets)), 100 * rng.normal(size=(30, targets))
+    y[3:][rng.random((27, targets)) < 0.3] = np.nan
+    target = Target.of(y, "regression")
+    rows = []
+    for t in range(targets):
+        known = ~np.isnan(y[:, t])
+        rows.append(known_regression(y[known, t], values[known, t]))
+    found = compute_metrics(target, y, values)
+    assert found == pytest.approx({name: np.mean([row[name] for row in rows]) for name in rows[0]})
+    if targets == 1:
+        assert compute_metrics(Target.of(y[:, 0], "regression"), y[:, 0], values) == pytest.approx(rows[0])
 
 
-def test_calibration_is_of_all_folds_together_and_needs_scores() -> None:
-    parts = [fold([0], [0], [0], [[0.9, 0.1]]), fold([1], [1], [0], [[0.8, 0.2]])]
-    found = calibration(parts)
-    assert found is not None
-    assert found.brier == pytest.approx((0.01 + 0.01 + 0.64 + 0.64) / 2)
-    assert sum(b.count for b in found.curve) == 2
-    assert calibration([fold([0], [0], [0])]) is None
-    assert calibration([]) is None
+def test_a_target_with_a_single_class_is_left_out_of_the_mean_and_counted() -> None:
+    y = np.array([[0, 1, np.nan], [1, 1, np.nan], [0, 1, np.nan], [1, 1, np.nan]])
+    p = np.array([[0.1, 0.9, 0.5], [0.4, 0.9, 0.5], [0.2, 0.2, 0.5], [0.3, 0.9, 0.5]])
+    target = Target.of(y, "multilabel")
+    first, second, third = target_metrics(target, y, p)
+    assert first["roc_auc"] == 1.0
+    assert second["accuracy"] == 0.75
+    assert (second["known"], third["known"]) == (4, 0)
+    assert "roc_auc" not in second
+    assert "accuracy" not in third
+    means = compute_metrics(target, y, p)
+    assert means["roc_auc"] == 1.0
+    assert means["accuracy"] == np.mean([0.5, 0.75])
 
 
-def test_the_hardest_graphs_are_those_most_methods_miss() -> None:
-    a = [fold([0, 1], [0, 1], [1, 1]), fold([2, 3], [0, 1], [1, 0])]
-    b = [fold([0, 1], [0, 1], [0, 1]), fold([2, 3], [0, 1], [1, 0])]
-    c = [fold([2], [0], [1])]
-    found = hardest_graphs({"a": a, "b": b, "c": c})
-    assert [(hard.graph, hard.label, hard.missed, hard.methods) for hard in found] == [
-        (2, 0, ["a", "b", "c"], 3),
-        (3, 1, ["a", "b"], 2),
-        (0, 0, ["a"], 2),
-    ]
-    assert found[2].wrong == 0.5
+def test_undefined_metrics_are_left_out() -> None:
+    target = Target.of(np.array(["a", "b"]), "classification")
+    found = compute_metrics(target, np.array(["a", "a"]), np.array([[0.9, 0.1], [0.4, 0.6]]))
+    assert sorted(found) == ["accuracy", "brier", "log_loss"]
+    numbers = Target.of(np.array([1.0, 2.5]), "regression")
+    assert sorted(compute_metrics(numbers, np.array([2.0]), np.array([[1.0]]))) == ["mae", "rmse"]
+    assert compute_metrics(numbers, np.array([np.nan]), np.array([[1.0]])) == {}
+
+
+def test_a_class_that_the_model_does_not_know_counts_as_wrong() -> None:
+    target = Target.of(np.array(["a", "b"]), "classification")
+    found = compute_metrics(target, np.array(["a", "b", "c", "c"]), np.tile([0.75, 0.25], (4, 1)))
+    assert found["accuracy"] == 0.25
+    assert found["log_loss"] > 5
+
+
+def test_given_predictions_replace_those_of_the_scores() -> None:
+    target = Target.of(np.array(["a", "b"]), "classification")
+    y, p = np.array(["a", "b"]), np.array([[0.6, 0.4], [0.6, 0.4]])
+    assert compute_metrics(target, y, p)["accuracy"] == 0.5
+    assert compute_metrics(target, y, p, np.array(["a", "b"]))["accuracy"] == 1.0
+
+
+def test_headline_metrics_and_other_names() -> None:
+    assert metric_for("classification").name == "accuracy"
+    assert metric_for("multilabel").name == "roc_auc"
+    assert metric_for("regression").name == "rmse"
+    assert metric_for("multilabel", "average_precision").name == "pr_auc"
+    assert metric_for("classification", "ROC-AUC").name == "roc_auc"
+    assert metric_for("regression", "neg_mae").name == "mae"
+
+
+def test_a_wrong_metric_is_one_line_with_those_there_are() -> None:
+    with pytest.raises(ConfigError, match="no metric 'auk'; for classification there are accuracy, balanced_accuracy"):
+        metric_for("classification", "auk")
+    with pytest.raises(ConfigError, match="roc_auc is no metric of regression; there are rmse, mae, r2, spearman"):
+        metric_for("regression", "roc_auc")
+
+
+def test_values_are_shown_in_percent_as_numbers_or_in_units() -> None:
+    accuracy, auc, rmse = (METRICS[name] for name in ("accuracy", "roc_auc", "rmse"))
+    assert accuracy.text(0.66012, 0.0591) == "66.01 ± 5.91"
+    assert auc.text(0.8549, 0.0123) == "0.855 ± 0.012"
+    assert [rmse.text(v) for v in (0.5871, 12.3456, 1234.5, 0.000123)] == ["0.587", "12.35", "1234", "0.000123"]
+    assert accuracy.difference(-0.0123) == "−1.23"
+    assert accuracy.difference(-0.00001) == "0.00"
+    assert rmse.difference(0.02, like=12.0) == "+0.02"
+    assert accuracy.better(0.7, 0.6)
+    assert rmse.better(0.6, 0.7)

@@ -25,7 +25,7 @@ def result(small):
 def rounded(fold):
     """A fold as a record keeps it."""
     single = {name: np.array(getattr(fold, name), np.float32).tolist()
-              for name in ("train_loss", "train_accuracy", "validation_accuracy")}  # fmt: skip
+              for name in ("train_loss", "train_score", "validation_score")}  # fmt: skip
     return replace(fold, scores=np.round(fold.scores, 4).tolist(), seconds=round(fold.seconds, 4), **single)
 
 

@@ -79,10 +79,10 @@ def test_the_best_inside_is_tested_as_evaluate_would(small, tmp_path):
 
 def test_the_inner_fold_lies_within_the_training_graphs(small):
     fold = stratified_folds(small.y, 4, seed=0)[1]
-    inner = inner_fold(small, fold, seed=5)
+    inner = inner_fold(small.y, fold, seed=5)
     assert sorted([*inner.train, *inner.test]) == fold.train.tolist()
     assert set(small.y[inner.test]) == set(small.y)
-    given = inner_fold(small, fold._replace(validation=fold.train[3:7]), seed=5)
+    given = inner_fold(small.y, fold._replace(validation=fold.train[3:7]), seed=5)
     assert given.test.tolist() == fold.train[3:7].tolist()
     assert given.train.tolist() == [*fold.train[:3], *fold.train[7:]]
 

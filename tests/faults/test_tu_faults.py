@@ -85,7 +85,7 @@ def _checked(path, monkeypatch, capsys) -> str:
 
 
 def test_folder_without_data_set(tmp_path, monkeypatch, capsys):
-    assert "holds no file NAME_A.txt" in _checked(tmp_path, monkeypatch, capsys)
+    assert "expected NAME_A.txt (TU)" in _checked(tmp_path, monkeypatch, capsys)
 
 
 def test_folder_with_two_data_sets(tmp_path, monkeypatch, capsys):

@@ -20,15 +20,17 @@ from tests.kernels import oracles
 def test_wl_matches_relabelling_with_strings(n_iter: int) -> None:
     graphs = hostile_graphs(16, seed=1, largest=4)
     expected = oracles.gram_of(graphs, lambda graph: oracles.wl_colors(graph, n_iter))
-    np.testing.assert_array_equal(WeisfeilerLehman(n_iter).fit_transform(graphs), expected)
+    np.testing.assert_array_equal(WeisfeilerLehman(n_iter, normalize=False).fit_transform(graphs), expected)
 
 
 def test_wl_with_edge_labels_and_without_node_labels() -> None:
     graphs = load("MUTAG").subset(range(25))
     expected = oracles.gram_of(graphs, lambda graph: oracles.wl_colors(graph, 2, edge_labels=True))
-    np.testing.assert_array_equal(WeisfeilerLehman(2, edge_labels=True).fit_transform(graphs), expected)
+    kernel = WeisfeilerLehman(2, edge_labels=True, normalize=False)
+    np.testing.assert_array_equal(kernel.fit_transform(graphs), expected)
     expected = oracles.gram_of(graphs, lambda graph: oracles.wl_colors(graph, 2, use_labels=False))
-    np.testing.assert_array_equal(WeisfeilerLehman(2, labels=False).fit_transform(graphs), expected)
+    kernel = WeisfeilerLehman(2, labels=False, edge_labels=False, normalize=False)
+    np.testing.assert_array_equal(kernel.fit_transform(graphs), expected)
     with pytest.raises(DataError, match="has no edge labels"):
         WeisfeilerLehman(edge_labels=True).fit(hostile_graphs(8))
     with pytest.raises(ConfigError, match="n_iter must be"):
@@ -38,19 +40,19 @@ def test_wl_with_edge_labels_and_without_node_labels() -> None:
 def test_optimal_assignment_is_the_intersection_of_color_histograms() -> None:
     graphs = hostile_graphs(16, seed=2, largest=5)
     expected = oracles.gram_of(graphs, lambda graph: oracles.wl_colors(graph, 2), meet=min)
-    np.testing.assert_array_equal(WLOptimalAssignment(2).fit_transform(graphs), expected)
+    np.testing.assert_array_equal(WLOptimalAssignment(2, normalize=False).fit_transform(graphs), expected)
 
 
 @pytest.mark.parametrize("labels", [True, False])
 def test_sp_matches_floyd_warshall(labels: bool) -> None:
     graphs = hostile_graphs(24, seed=3, largest=7)
     expected = oracles.gram_of(graphs, lambda graph: oracles.shortest_paths(graph, use_labels=labels))
-    np.testing.assert_allclose(ShortestPath(labels=labels).fit_transform(graphs), expected, rtol=1e-13)
+    np.testing.assert_allclose(ShortestPath(labels=labels, normalize=False).fit_transform(graphs), expected, rtol=1e-13)
 
 
 def test_sp_bins_weighted_lengths() -> None:
     graphs = hostile_graphs(16, seed=4, weighted=True, largest=6)
-    kernel = ShortestPath(bin_width=0.37)
+    kernel = ShortestPath(bin_width=0.37, normalize=False)
     expected = oracles.gram_of(graphs, lambda graph: oracles.shortest_paths(graph, 0.37))
     np.testing.assert_allclose(kernel.fit_transform(graphs), expected, rtol=1e-13)
     fitted = ShortestPath().fit(graphs)
@@ -65,7 +67,7 @@ def test_sp_bins_weighted_lengths() -> None:
 def test_rw_matches_the_inverse_of_the_product_graph(matched: bool, weighted: bool) -> None:
     graphs = hostile_graphs(10, seed=5, largest=3, weighted=weighted)
     decay = 0.5 / spectral_bounds(graphs).max() ** 2
-    kernel = RandomWalk(decay, labels=matched, tol=1e-12)
+    kernel = RandomWalk(decay, labels=matched, tol=1e-12, normalize=False)
     expected = [[oracles.random_walk(G, H, decay, matched) for H in graphs] for G in graphs]
     np.testing.assert_allclose(kernel.fit_transform(graphs), expected, rtol=1e-10, atol=1e-12)
 
@@ -79,19 +81,20 @@ def test_rw_matches_edge_labels_in_the_direction_of_the_walk(labels: bool, direc
     kind = (source + 2 * target) % 3 if directed else (source + target) % 3
     graphs = replace(graphs, edge_labels=kind[:, None])
     decay = 0.5 / spectral_bounds(graphs).max() ** 2
-    K = RandomWalk(decay, labels=labels, edge_labels=True, tol=1e-12).fit_transform(graphs)
+    kernel = RandomWalk(decay, labels=labels, edge_labels=True, tol=1e-12, normalize=False)
+    K = kernel.fit_transform(graphs)
     expected = [[oracles.random_walk(G, H, decay, labels, edge_labels=True) for H in graphs] for G in graphs]
     np.testing.assert_allclose(K, expected, rtol=1e-10)
     np.testing.assert_array_equal(K, K.T)
     assert np.linalg.eigvalsh(K).min() > -1e-10 * K.max()
-    swapped = RandomWalk(decay, labels=labels, edge_labels=True, tol=1e-12).fit(graphs.subset(range(8)))
+    swapped = kernel.fit(graphs.subset(range(8)))
     np.testing.assert_allclose(swapped.transform(graphs.subset(range(8, 16))).T, K[:8, 8:], rtol=1e-10)
 
 
 def test_rw_of_graphs_compared_many_at_once() -> None:
     graphs = load("MUTAG")
     graphs = graphs.subset(np.tile(np.arange(188), 2))  # more nodes than one union holds
-    K = RandomWalk(1e-2, tol=1e-12).fit_transform(graphs)
+    K = RandomWalk(1e-2, edge_labels=False, tol=1e-12, normalize=False).fit_transform(graphs)
     np.testing.assert_allclose(K[:188, :188], K[188:, 188:], rtol=1e-12)
     np.testing.assert_allclose(K[:188, :188], K[:188, 188:], rtol=1e-12)
     few = [3, 90, 187]
@@ -101,7 +104,7 @@ def test_rw_of_graphs_compared_many_at_once() -> None:
 
 def test_rw_features_give_the_gram_and_only_without_labels() -> None:
     graphs = load("MUTAG").subset(range(10))
-    kernel = RandomWalk(1e-2, labels=False)
+    kernel = RandomWalk(1e-2, labels=False, edge_labels=False, normalize=False)
     K = kernel.fit_transform(graphs)
     features = kernel.features(graphs)
     np.testing.assert_allclose(features @ features.T, K, rtol=1e-12)
@@ -109,11 +112,13 @@ def test_rw_features_give_the_gram_and_only_without_labels() -> None:
         RandomWalk(1e-2).fit(graphs).features(graphs)
 
 
-def test_rw_of_several_decays_in_one_pass() -> None:
+@pytest.mark.parametrize("edge_labels", [False, True])
+def test_rw_of_several_decays_in_one_pass(edge_labels: bool) -> None:
     graphs = load("MUTAG").subset(range(10))
-    together = labelled_grams(graphs, [1e-3, 1e-1], RandomWalk(tol=1e-12))
+    together = labelled_grams(graphs, [1e-3, 1e-1], RandomWalk(tol=1e-12, edge_labels=edge_labels))
     for K, decay in zip(together, [1e-3, 1e-1], strict=True):
-        np.testing.assert_allclose(RandomWalk(decay, tol=1e-12).fit_transform(graphs), K, rtol=1e-10)
+        alone = RandomWalk(decay, tol=1e-12, edge_labels=edge_labels, normalize=False)
+        np.testing.assert_allclose(alone.fit_transform(graphs), K, rtol=1e-10)
 
 
 @pytest.mark.parametrize("labels", [False, True])
@@ -122,9 +127,9 @@ def test_rw_refuses_decays_that_diverge_and_names_the_largest(labels: bool) -> N
     graphs = replace(graphs, node_labels=np.zeros((14, 1), dtype=np.int64))
     with pytest.raises(ConfigError, match=r"below 0.01 \(spectral radius 10\)"):
         RandomWalk(0.02, labels=labels).fit(graphs)
-    K = RandomWalk(0.02, labels=labels, diverging="damp").fit_transform(graphs)
+    K = RandomWalk(0.02, labels=labels, diverging="damp", normalize=False).fit_transform(graphs)
     assert np.isfinite(K).all()
-    alone = RandomWalk(0.02, labels=labels).fit_transform(graphs.subset([1]))
+    alone = RandomWalk(0.02, labels=labels, normalize=False).fit_transform(graphs.subset([1]))
     assert K[1, 1] == pytest.approx(alone[0, 0])  # only the diverging graph is damped
 
 
@@ -145,7 +150,9 @@ def test_mlg_matches_dense_recursion_where_the_basis_is_complete(levels: int) ->
 
 
 def test_mlg_of_nodes_that_share_a_neighborhood() -> None:
-    graphs = GraphSet.from_networkx([nx.star_graph(5), nx.complete_graph(5), nx.complete_bipartite_graph(2, 3)])
+    graphs = GraphSet.from_networkx(
+        [nx.star_graph(5), nx.complete_graph(5), nx.Graph(nx.complete_bipartite_graph(2, 3).edges)]
+    )
     graphs = replace(graphs, node_labels=(np.arange(graphs.num_nodes)[:, None] % 3).astype(np.int64))
     expected = oracles.multiscale_laplacian(graphs, 2, 1, 0.1, 0.2)
     kernel = MultiscaleLaplacian(2, eta=0.1, gamma=0.2, rank=50, samples=10_000)
@@ -168,15 +175,17 @@ def test_mlg_refuses_invalid_parameters() -> None:
             MultiscaleLaplacian(**wrong).fit(hostile_graphs(8))
 
 
+PLAIN = {"edge_labels": False, "normalize": False}
+
 GRAKEL = {
-    "wl": (WeisfeilerLehman(4), grakel.WeisfeilerLehman(n_iter=4)),
-    "wl-normalized": (WeisfeilerLehman(4, normalize=True), grakel.WeisfeilerLehman(n_iter=4, normalize=True)),
-    "wloa": (WLOptimalAssignment(4), grakel.WeisfeilerLehmanOptimalAssignment(n_iter=4)),
-    "sp": (ShortestPath(), grakel.ShortestPath()),
-    "sp-unlabelled": (ShortestPath(labels=False), grakel.ShortestPath(with_labels=False)),
-    "rw": (RandomWalk(1e-2, labels=False, tol=1e-12), grakel.RandomWalk(lamda=1e-2, method_type="baseline")),
+    "wl": (WeisfeilerLehman(4, **PLAIN), grakel.WeisfeilerLehman(n_iter=4)),
+    "wl-normalized": (WeisfeilerLehman(4, edge_labels=False), grakel.WeisfeilerLehman(n_iter=4, normalize=True)),
+    "wloa": (WLOptimalAssignment(4, **PLAIN), grakel.WeisfeilerLehmanOptimalAssignment(n_iter=4)),
+    "sp": (ShortestPath(normalize=False), grakel.ShortestPath()),
+    "sp-unlabelled": (ShortestPath(labels=False, normalize=False), grakel.ShortestPath(with_labels=False)),
+    "rw": (RandomWalk(1e-2, labels=False, tol=1e-12, **PLAIN), grakel.RandomWalk(lamda=1e-2, method_type="baseline")),
     "mlg": (
-        MultiscaleLaplacian(0, eta=0.1, gamma=0.1, normalize=True),
+        MultiscaleLaplacian(0, eta=0.1, gamma=0.1),
         grakel.MultiscaleLaplacian(L=0, heta=0.1, gamma=0.1, n_samples=1000, P=7, normalize=True, random_state=0),
     ),
 }
@@ -194,7 +203,7 @@ def test_equals_grakel(name: str) -> None:
 
 def test_labelled_rw_equals_grakel_but_for_unmatched_nodes() -> None:
     graphs = load("MUTAG").subset(range(4))
-    ours = RandomWalk(1e-2, tol=1e-12).fit_transform(graphs)
+    ours = RandomWalk(1e-2, tol=1e-12, **PLAIN).fit_transform(graphs)
     theirs = grakel.RandomWalkLabeled(lamda=1e-2, method_type="baseline").fit_transform(oracles.grakel_graphs(graphs))
-    unmatched = np.outer(graphs.sizes, graphs.sizes) - WeisfeilerLehman(0).fit_transform(graphs)
+    unmatched = np.outer(graphs.sizes, graphs.sizes) - WeisfeilerLehman(0, normalize=False).fit_transform(graphs)
     np.testing.assert_allclose(ours + unmatched, theirs, rtol=1e-8)  # GraKeL counts them as walks of length 0

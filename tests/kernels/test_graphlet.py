@@ -14,14 +14,14 @@ from tests.kernels import oracles
 @pytest.mark.parametrize("size", [3, 4])
 def test_counts_of_size_3_and_4_match_enumeration(size: int, connected: bool) -> None:
     graphs = hostile_graphs(32, seed=3, largest=6)
-    found = Graphlet(size, connected=connected).fit_transform(graphs)
+    found = Graphlet(size, connected=connected, normalize=False).fit_transform(graphs)
     expected = oracles.gram_of(graphs, lambda graph: oracles.graphlets(graph, size, connected))
     np.testing.assert_array_equal(found, expected)
 
 
 def test_counts_match_enumeration_on_dense_random_graphs() -> None:
     graphs = GraphSet.from_networkx([nx.gnp_random_graph(12, p, seed=s) for s, p in enumerate((0.3, 0.5, 0.7, 0.9))])
-    found = Graphlet(4).fit_transform(graphs)
+    found = Graphlet(4, normalize=False).fit_transform(graphs)
     np.testing.assert_array_equal(found, oracles.gram_of(graphs, lambda graph: oracles.graphlets(graph, 4)))
 
 

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import shortest_path
 import gcaps
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import stored_hashes, wl_hashes
+from gcaps.evaluation.splits import Fold
 from gcaps.report.chart import Drawing, Scale
 from gcaps.report.data_set import find_leakage
 from gcaps.report.graph_drawing import MAX_NODES, draw_graph, layout
@@ -82,7 +83,7 @@ def test_leakage_counts_test_graphs_with_a_duplicate_in_training() -> None:
     graphs = hostile_graphs(6, seed=3).subset([0, 1, 2, 3, 4, 5, 0, 1])
     graphs = replace(graphs, y=np.array(["a", "a", "b", "b", "a", "b", "a", "b"]))
     folds = [[0, 1], [2, 3], [6, 7]]
-    found = find_leakage(graphs, folds)
+    found = find_leakage(graphs, [Fold(np.setdiff1d(np.arange(8), test), np.array(test)) for test in folds])
     assert (found.tested, found.identical, found.wl_equal, found.conflicting) == _slow_leakage(graphs, folds)
     assert (found.identical, found.conflicting) == (4, 2)
 

@@ -80,14 +80,23 @@ def test_every_entry_is_listed_under_every_rule(usual: str, one: Comparison) -> 
 
 
 def test_one_data_set_has_no_ranks_and_says_why(usual: str) -> None:
-    assert "Ranks need several data sets" in Page(usual).text
+    assert "Average ranks and a critical-difference diagram need 5 data sets or more" in Page(usual).text
     assert "Critical-difference diagram" not in usual
 
 
-def test_several_data_sets_have_ranks(several: str) -> None:
+def test_few_data_sets_have_no_ranks_and_the_page_leads_with_each_of_them(several: str) -> None:
     text = Page(several).text
+    assert "Average ranks and a critical-difference diagram need 5 data sets or more" in text
+    assert "Critical-difference diagram" not in several
+    assert "best average rank" not in text
+    assert text.index("On PROTEINS") < text.index("Computing time")
+
+
+def test_five_data_sets_have_ranks(tmp_path: Path) -> None:
+    sets = ("A", "B", "C", "D", "E")
+    text = Page(page_of(fake_comparison(data=sets, methods=("gcaps", "wl", "rw"), folds=3), tmp_path)).text
     assert "Critical-difference diagram after Demšar" in text
-    assert "Over 3 data sets" in text
+    assert "Over 5 data sets" in text
     assert "Average rank" in text
 
 
@@ -368,9 +377,7 @@ def test_confident_mistakes_are_listed_by_probability(single: str, alone: Compar
 def test_a_method_without_epochs_or_probabilities_has_no_such_charts(alone: Comparison, tmp_path: Path) -> None:
     bare = changed(
         alone,
-        lambda fold: replace(
-            fold, scores=[], train_loss=[], train_accuracy=[], test_accuracy=[], resolved={}, resolution=[]
-        ),
+        lambda fold: replace(fold, scores=[], train_loss=[], train_score=[], test_score=[], resolved={}, resolution=[]),
     )
     bare = replace(bare, outcomes=[replace(outcome, embedding=None) for outcome in bare.outcomes])
     page = Page(page_of(bare, tmp_path))

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = show
+            warnings.showwarning = show  # type: ignore[assignment]  # passes on whatever it is given
             _run(given)
     except GcapsError as error:
         print(f"error: {' '.join(str(error).split())}", file=sys.stderr)

@@ -17,8 +17,8 @@ Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="Graphs: a TU folder or zip, a table of molecules (CSV, TSV, SMI, SDF), GraphML, node-link JSON, NPZ, edge "
-        "tables, a saved GraphSet, or a name: see [bold]gcaps data list[/bold].",
+        help="Graphs: a TU folder or zip, a table of molecules (CSV, TSV, SMI, SDF), GraphML, node-link JSON, NPZ, "
+        "edge tables, a saved GraphSet, or a name: see [bold]gcaps data list[/bold].",
         show_default=False,
     ),
 ]

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from gcaps.data.audit import Facts
-    from gcaps.data.graphset import GraphSet
     from gcaps.data.download import Progress
+    from gcaps.data.graphset import GraphSet
 
 app = typer.Typer(
     help="Data sets: list them, fetch them, check what is in them, convert them.",
@@ -143,8 +143,8 @@ def convert(
         Path,
         typer.Argument(
             metavar="OUT",
-            help="NAME.gset (a GraphSet folder), .zip (TU), .json (node-link), .graphml, .edges (a folder of tables), or "
-            ".csv (molecules).",
+            help="NAME.gset (a GraphSet folder), .zip (TU), .json (node-link), .graphml, .edges (a folder of tables), "
+            "or .csv (molecules).",
             show_default=False,
         ),
     ],
@@ -159,8 +159,8 @@ def convert(
 ) -> None:
     """Write a data set in another format, which the end of OUT's name says.
 
-    A GraphSet folder (NAME.gset) opens at once whatever its size: it holds plain .npy files that are mapped into memory,
-    and the set may be larger than memory. A set of that name is replaced. Molecules need RDKit: pip install
+    A GraphSet folder (NAME.gset) opens at once whatever its size: it holds plain .npy files that are mapped into
+    memory, and the set may be larger than memory. A set of that name is replaced. Molecules need RDKit: pip install
     'gcaps\\[chem]'.
 
     Example: [bold]gcaps data convert COLLAB COLLAB.gset[/bold]  or  [bold]gcaps data convert Lipophilicity.csv

@@ -100,8 +100,9 @@ def run(
         model.save(output)
     curves = model.curves_
     how = "" if curves is None else f", epoch {model.epoch_}, training loss {curves.loss[model.epoch_ - 1]:.3f}"
+    what = f"{graphs.name}, {len(graphs)} graphs, {in_words(model.target_)}, {model.describes}{how}"
     Console().print(
-        f"[bold]{output}[/bold]: {graphs.name}, {len(graphs)} graphs, {in_words(model.target_)}, {model.describes}{how}",
+        f"[bold]{output}[/bold]: {what}",
         highlight=False,
         soft_wrap=True,
     )

@@ -169,7 +169,7 @@ def _require_symmetric_weights(arcs: EdgeRows, reverse: Ints, ptr: Ints) -> None
 
 
 def without_empty(graphs: GraphSet, empty: str, names: Callable[[int], str] | None = None) -> GraphSet:
-    """Drop graphs without nodes if ``empty`` is ``"drop"``: they are listed in ``skipped``, and the others keep their ids.
+    """Drop graphs without nodes if ``empty`` is ``"drop"``: ``skipped`` lists them, and the others keep their ids.
 
     ``names`` gives the name of a graph in error messages, by default ``graphs[i]``.
 

@@ -81,7 +81,7 @@ class Facts:
     edgeless: int
     """Graphs without edges."""
     identical: Duplicates
-    """Graphs that are stored identically; of molecules, those with the same canonical SMILES, stereochemistry included."""
+    """Graphs that are stored identically; of molecules, those with the same canonical SMILES including stereo."""
     without_stereo: Duplicates | None
     """Molecules with the same canonical SMILES without stereochemistry; None for other graphs."""
     look_alikes: Duplicates

@@ -140,9 +140,9 @@ def _from_objects(source: Any, reading: Reading) -> GraphSet:
     if type(source).__module__.partition(".")[0] == "pandas":
         return read_molecules(frame_table(source, "table"), reading)
     objects = require_list(source)
-    if objects and all(isinstance(one, str | Path) for one in objects):
-        if any(isinstance(one, Path) or has_known_ending(Path(one)) for one in objects):
-            return read_files(objects, reading)
+    texts = bool(objects) and all(isinstance(one, str | Path) for one in objects)
+    if texts and any(isinstance(one, Path) or has_known_ending(Path(one)) for one in objects):
+        return read_files(objects, reading)
     return from_objects(objects, "graphs", reading)
 
 
@@ -185,8 +185,8 @@ def convert(
 ) -> GraphSet:
     """Write the set that :func:`load` would return to ``path``.
 
-    A GraphSet folder is written from a TU set or a table of molecules in strides, and from objects one by one, so memory
-    does not grow with the set.
+    A GraphSet folder is written from a TU set or a table of molecules in strides, and from objects one by one, so
+    memory does not grow with the set.
 
     Args:
         source: as for :func:`load`.
@@ -281,12 +281,12 @@ def _required(graphs: GraphSet, reading: Reading, place: str | None = None) -> G
     if not reading.labelled:
         return graphs
     if graphs.y is None:
-        raise DataError("has no targets; training and evaluation need them", place or graphs.name)
+        raise DataError("has no targets (labels); training and evaluation need them", place or graphs.name)
     known = graphs.y[~missing(graphs.y)]
     if not len(known):
         raise DataError("has no targets: all values are missing", place or graphs.name)
     if (known == known[:1]).all():
-        problem = f"all graphs have the target {known[0]}; there is nothing to learn (two classes are needed)"
+        problem = f"has graphs of one class only: all have the target {known[0]}; two values are needed"
         raise DataError(problem, place or graphs.name)
     return graphs
 

@@ -96,8 +96,10 @@ def open_saved(path: str | Path) -> GraphSet:
             columns={name: arrays.pop(f"{COLUMN}{i}") for i, name in enumerate(page.get("columns", ()))},
             label_names={int(code): str(name) for code, name in page.get("label_names", {}).items()},
             skipped=tuple(Skipped(int(row), str(id_), str(why)) for row, id_, why in page.get("skipped", ())),
-            **arrays,  # type: ignore[arg-type]
+            **arrays,
         )
+    except DataError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"is damaged ({type(error).__name__}: {error}); save the set again", str(folder / PAGE)

@@ -111,8 +111,7 @@ def missing(y: Array) -> Array:
 
 def has_target(y: Array) -> Array:
     """[G] whether a graph has any value that is not missing."""
-    known = np.asarray(np.logical_not(missing(y)).reshape(len(y), -1).any(axis=1))
-    return known
+    return np.asarray(np.logical_not(missing(y)).reshape(len(y), -1).any(axis=1))
 
 
 class Inferred(NamedTuple):
@@ -166,7 +165,7 @@ def _are_whole(values: Array) -> bool:
 
 
 def _listed(values: Array) -> str:
-    return " and ".join(str(value) for value in values.tolist())
+    return " and ".join(f"{value:g}" if isinstance(value, float) else str(value) for value in values.tolist())
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike
 from gcaps.data.arrays import Array, Ints
 from gcaps.data.assemble import place
 from gcaps.data.graphset import OWNERS, Graph, GraphSet, SelfLoops, Skipped
-from gcaps.data.io.objects import from_objects, kind_of, numbers_in
+from gcaps.data.io.objects import KINDS, from_objects, kind_of, numbers_in
 from gcaps.data.storage import COLUMN, Description, open_saved, require_replaceable, write_page
 from gcaps.data.targets import kind
 from gcaps.errors import DataError, GcapsError
@@ -79,6 +79,7 @@ class GraphSetWriter:
         self._skipped: list[Skipped] = []
         self._buffer: list[Any] = []
         self._buffered = 0
+        self._kind: str | None = None
         self._sound = True
         self._exit = ExitStack()
 
@@ -114,7 +115,13 @@ class GraphSetWriter:
         if isinstance(graph, GraphSet):
             self.extend(graph)
             return
-        if self._buffer and kind_of(graph) != kind_of(self._buffer[0]):
+        kind = kind_of(graph)
+        if self._kind is None:
+            self._kind = kind
+        elif kind != self._kind and not {kind, self._kind} <= {"graph", "networkx", "pyg"}:
+            here, first = (KINDS.get(key, f"an object of type {key}") for key in (kind, self._kind))
+            raise DataError(f"is {here} while {place(0)} is {first}", place(self.num_graphs + len(self._buffer)))
+        if self._buffer and kind != kind_of(self._buffer[0]):
             self._flush()
         self._buffer.append(graph)
         self._buffered += numbers_in(graph) + 64
@@ -170,7 +177,6 @@ class GraphSetWriter:
         for owner, rows in owners.items():
             if rows.any():
                 self._first.setdefault(owner, self.num_graphs + int(np.flatnonzero(rows)[0]))
-        self._check_presence("y", "label", graphs.y, owners["graphs"])
         known = self._arrays.get("y")
         if graphs.y is not None and known is not None and graphs.y.shape[1:] != known.width:
             several = [(*shape, 1)[0] for shape in (graphs.y.shape[1:], known.width)]
@@ -218,8 +224,7 @@ class GraphSetWriter:
         self._array("ptr", np.int64).append(graphs.ptr[old:] + self._nodes)
         self._array("rowptr", np.int64).append(graphs.rowptr[old:] + self._arcs)
         self._array("col", np.int32).append(graphs.col)
-        if graphs.y is not None:
-            self._array("y", graphs.y.dtype, graphs.y.shape[1:]).append(graphs.y)
+        self._append_targets(graphs.y, len(graphs))
         for i, column in enumerate(graphs.columns.values()):
             self._array(f"{COLUMN}{i}", column.dtype).append(column)
         self._columns = tuple(graphs.columns)
@@ -242,6 +247,19 @@ class GraphSetWriter:
             if weight is None and graphs.edge_weight is not None:
                 weight = np.zeros(0, dtype=graphs.edge_weight.dtype)
             self._append_weight("loops.weight", weight, self._loops, len(loops.node))
+
+    def _append_targets(self, y: Array | None, count: int) -> None:
+        """Append targets; those of graphs without any, before or after, are missing: NaN, or the empty string."""
+        known = self._arrays.get("y")
+        if y is None and known is None:
+            return
+        dtype, width = (y.dtype, y.shape[1:]) if y is not None else (known.dtype, known.width)  # type: ignore[union-attr]
+        none: Array = np.array("" if dtype.kind == "U" else np.nan)
+        if known is None and self.num_graphs:
+            self._array("y", dtype if dtype.kind == "U" else np.float64, width)
+            for first in range(0, self.num_graphs, STRIDE):
+                self._arrays["y"].append(np.full((min(STRIDE, self.num_graphs - first), *width), none))
+        self._array("y", dtype, width).append(np.full((count, *width), none) if y is None else y)
 
     def _append_ids(self, ids: Array | None, count: int) -> None:
         """Append ids, by default positions in the stream; positions alone are not written."""

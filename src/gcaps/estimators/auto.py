@@ -168,6 +168,11 @@ def _names(labels: bool, attributes: bool) -> tuple[str, ...]:
     return tuple(name for name, there in (("labels", labels), ("attributes", attributes)) if there)
 
 
+def edge_labels(config: Section, facts: TrainingFacts) -> Value:
+    """A kernel that can compare edge labels does; where they carry nothing, they cost little accuracy."""
+    return facts.edge_labels, f"edges have {'' if facts.edge_labels else 'no '}labels"
+
+
 def device(config: Section, facts: TrainingFacts) -> Value:
     """A GPU where torch finds one."""
     found = usable_device("cuda")
@@ -181,7 +186,10 @@ def methods(config: Section, facts: TrainingFacts) -> Value:
 
 RULES: dict[str, Callable[[Section, TrainingFacts], Value]] = {
     rule.__name__: rule
-    for rule in (epochs, layers, reduce, dropout, ensemble_size, with_svm, features, edge_features, device, methods)
+    for rule in (
+        *(epochs, layers, reduce, dropout, ensemble_size, with_svm),
+        *(features, edge_features, edge_labels, device, methods),
+    )
 }
 """The rule of each setting that may be ``auto``."""
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypedDict, Unpack
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gcaps.config import CONFIGS, ClassConfig, Section
@@ -189,6 +189,12 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "target_")
 
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.multi_output = True
+        return tags
+
     def _seed(self) -> int:
         """Return ``random_state`` as a number."""
         if isinstance(self.random_state, int | np.integer):
@@ -203,6 +209,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         if not kept.any():
             raise DataError("no training graph has a target", graphs.name)
         train = train[kept]
+        if len(train) < 2:
+            raise DataError("has one training graph; at least two are needed", graphs.name)
         target = Target.of(y[train], self.task_of(y), graphs.target_names, graphs.name)
         self.target_ = target
         self.curves_, self.epoch_, self.chosen_ = None, 1, {}
@@ -242,6 +250,11 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     def task_of(self, y: Array) -> Task:
         """Return ``"multilabel"`` for several columns, else ``"classification"``."""
         return "multilabel" if y.ndim == 2 and y.shape[1] > 1 else "classification"
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
 
     def predict_proba(self, X: Any) -> Floats:
         """Return class probabilities [G, C] in the order of ``classes_``.

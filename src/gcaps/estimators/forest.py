@@ -6,7 +6,7 @@ import time
 from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
-from sklearn.base import TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,7 +23,7 @@ LEAF = -1
 """Child of a leaf in scikit-learn's trees."""
 
 
-class FGSDForest(TransformerMixin, GraphEstimator):  # type: ignore[misc]
+class FGSDForest(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEstimator):  # type: ignore[misc]
     """Base class of the random forests on histograms of harmonic distances.
 
     Attributes:
@@ -53,6 +53,8 @@ class FGSDForest(TransformerMixin, GraphEstimator):  # type: ignore[misc]
                 self.forests_.append(Trees.constant([0.0] if kind is RandomForestRegressor else [0.5, 0.5]))
                 continue
             own = None if weight is None else (weight[known] if weight.ndim == 1 else weight[known, t])
+            if own is not None and (own == own[0]).all():
+                own = None  # equal weights change nothing but scikit-learn's random draws
             forest = kind(config.n_estimators, random_state=self._seed())
             forest.fit(x[known], (y if y.ndim == 1 else y[:, t])[known], sample_weight=own)
             self.forests_.append(Trees.of(forest))
@@ -77,6 +79,10 @@ class FGSDForest(TransformerMixin, GraphEstimator):  # type: ignore[misc]
         check_is_fitted(self, "target_")
         histograms: Floats = self.fgsd_.transform(load(X, labelled=False))
         return histograms
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.fgsd_.num_features
 
     @property
     def describes(self) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -21,6 +22,7 @@ class RandomWalkSVC(KernelClassifier):
     Args:
         decays: decays λ to choose from.
         labels: match node labels where the set has them.
+        edge_labels: match edge labels; ``"auto"``: where the set has them.
         tol: relative size of the terms that a series leaves out.
         C: penalties to choose from.
         inner_folds: folds of the training graphs that choose kernel and C.
@@ -33,6 +35,7 @@ class RandomWalkSVC(KernelClassifier):
 
     decays: tuple[float, ...]
     labels: bool
+    edge_labels: bool | Literal["auto"]
     tol: float
     normalize: bool
 
@@ -41,6 +44,7 @@ class RandomWalkSVC(KernelClassifier):
         *,
         decays: tuple[float, ...] = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1),
         labels: bool = True,
+        edge_labels: bool | Literal["auto"] = "auto",
         tol: float = 1e-6,
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
@@ -54,18 +58,26 @@ class RandomWalkSVC(KernelClassifier):
         """Return one kernel for each decay."""
         return [
             graph_kernels.RandomWalk(
-                decay, labels=self.labels, diverging="damp", tol=self.tol, normalize=self.normalize
+                decay,
+                labels=self.labels,
+                edge_labels=self.edge_labels,
+                diverging="damp",
+                tol=self.tol,
+                normalize=self.normalize,
             )
             for decay in self.decays
         ]
 
-    def grams(self, graphs: GraphSet) -> list[Floats | None]:
+    def grams(self, graphs: GraphSet, kernels: Sequence[GraphKernel]) -> list[Floats | None]:
         """Return the Gram matrices; with labels, all decays are computed in one pass over the walks."""
-        if not self.labels or graphs.node_labels is None:
-            return KernelEstimator.grams(self, graphs)  # also called on the regressor, which is no subclass
+        by_node = self.labels and graphs.node_labels is not None
+        kernel = kernels[0]
+        assert isinstance(kernel, graph_kernels.RandomWalk)
+        if not by_node and not kernel.compares_edge_labels(graphs):
+            return KernelEstimator.grams(self, graphs, kernels)  # also called on the regressor, no subclass
         from gcaps.kernels.random_walk import labelled_grams
 
-        found = labelled_grams(graphs, self.decays, self.kernels()[0])
+        found = labelled_grams(graphs, self.decays, kernel)
         if self.normalize:
             for K in found:
                 scale = inverse_root(K.diagonal().copy())
@@ -146,6 +158,7 @@ class WeisfeilerLehmanSVC(KernelClassifier):
 
     Args:
         n_iter: numbers of refinements h to choose from.
+        edge_labels: include edge labels in the refinement; ``"auto"``: where the set has them.
         C: penalties to choose from.
         inner_folds: folds of the training graphs that choose kernel and C.
         normalize: Gram matrices with ones on the diagonal.
@@ -156,12 +169,14 @@ class WeisfeilerLehmanSVC(KernelClassifier):
     method: ClassVar[str] = "wl"
 
     n_iter: tuple[int, ...]
+    edge_labels: bool | Literal["auto"]
     normalize: bool
 
     def __init__(
         self,
         *,
         n_iter: tuple[int, ...] = (0, 1, 2, 3, 4, 5),
+        edge_labels: bool | Literal["auto"] = "auto",
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
         normalize: bool = True,
@@ -172,7 +187,8 @@ class WeisfeilerLehmanSVC(KernelClassifier):
 
     def kernels(self) -> list[GraphKernel]:
         """Return one kernel for each number of refinements."""
-        return [graph_kernels.WeisfeilerLehman(h, normalize=self.normalize) for h in self.n_iter]
+        options: dict[str, Any] = {"edge_labels": self.edge_labels, "normalize": self.normalize}
+        return [graph_kernels.WeisfeilerLehman(h, **options) for h in self.n_iter]
 
 
 class OptimalAssignmentSVC(WeisfeilerLehmanSVC):
@@ -182,7 +198,8 @@ class OptimalAssignmentSVC(WeisfeilerLehmanSVC):
 
     def kernels(self) -> list[GraphKernel]:
         """Return one kernel for each number of refinements."""
-        return [graph_kernels.WLOptimalAssignment(h, normalize=self.normalize) for h in self.n_iter]
+        options: dict[str, Any] = {"edge_labels": self.edge_labels, "normalize": self.normalize}
+        return [graph_kernels.WLOptimalAssignment(h, **options) for h in self.n_iter]
 
 
 class DeepGraphKernelSVC(KernelClassifier):
@@ -190,6 +207,7 @@ class DeepGraphKernelSVC(KernelClassifier):
 
     Args:
         n_iter: numbers of refinements of deep Weisfeiler-Lehman.
+        edge_labels: include edge labels in its refinement; ``"auto"``: where the set has them.
         sizes: sizes of deep graphlets.
         dimension: length of a substructure's vector.
         share: weight of the vectors' similarity against identity.
@@ -203,6 +221,7 @@ class DeepGraphKernelSVC(KernelClassifier):
     method: ClassVar[str] = "dgk"
 
     n_iter: tuple[int, ...]
+    edge_labels: bool | Literal["auto"]
     sizes: tuple[int, ...]
     dimension: int
     share: float
@@ -212,6 +231,7 @@ class DeepGraphKernelSVC(KernelClassifier):
         self,
         *,
         n_iter: tuple[int, ...] = (2, 3, 4),
+        edge_labels: bool | Literal["auto"] = "auto",
         sizes: tuple[int, ...] = (5,),
         dimension: int = 64,
         share: float = 0.1,
@@ -228,7 +248,9 @@ class DeepGraphKernelSVC(KernelClassifier):
         make = graph_kernels.DeepGraphKernel
         options: dict[str, Any] = {"dimension": self.dimension, "share": self.share, "normalize": self.normalize}
         graphlets: list[GraphKernel] = [make("graphlet", size=size, **options) for size in self.sizes]
-        subtrees: list[GraphKernel] = [make("wl", n_iter=h, **options) for h in self.n_iter]
+        subtrees: list[GraphKernel] = [
+            make("wl", n_iter=h, edge_labels=self.edge_labels, **options) for h in self.n_iter
+        ]
         return [*graphlets, make("sp", **options), *subtrees]
 
 
@@ -280,7 +302,13 @@ class MultiscaleLaplacianSVC(KernelClassifier):
         """Return one kernel for each combination."""
         return [
             graph_kernels.MultiscaleLaplacian(
-                level, radius=radius, eta=eta, gamma=gamma, rank=self.rank, samples=self.samples
+                level,
+                radius=radius,
+                eta=eta,
+                gamma=gamma,
+                rank=self.rank,
+                samples=self.samples,
+                normalize=self.normalize,
             )
             for level, radius, eta, gamma in product(self.levels, self.radius, self.eta, self.gamma)
         ]

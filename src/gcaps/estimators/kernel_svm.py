@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from gcaps import kernels as graph_kernels
@@ -18,6 +18,7 @@ from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
+from gcaps.estimators.auto import Resolution, resolve
 from gcaps.estimators.base import FitOptions, GraphClassifier, GraphEstimator, GraphRegressor, Problem, State
 from gcaps.kernels.base import GraphKernel
 from gcaps.kernels.multi_output import MultiOutputSVM, fit_multi_output, random_splits, score_of
@@ -27,7 +28,7 @@ from gcaps.training import Epoch
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
 
-class KernelEstimator(GraphEstimator):
+class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEstimator):  # type: ignore[misc]
     """Base class: a support vector machine on the best of several kernels.
 
     Kernel and C are chosen by cross-validation on the training graphs. A kernel whose value depends on its two graphs
@@ -50,26 +51,40 @@ class KernelEstimator(GraphEstimator):
     def kernels(self) -> list[GraphKernel]:
         """Return the kernels to choose from, the simplest first: ties go to the first."""
 
-    def grams(self, graphs: GraphSet) -> list[Floats | None]:
+    def resolved_kernels(self, graphs: GraphSet) -> list[GraphKernel]:
+        """Return :meth:`kernels` with ``edge_labels="auto"`` replaced by whether the set has edge labels."""
+        found = self.kernels()
+        for kernel in found:
+            if kernel.edge_labels == "auto":
+                kernel.set_params(edge_labels=kernel.compares_edge_labels(graphs))
+        return found
+
+    def grams(self, graphs: GraphSet, kernels: Sequence[GraphKernel]) -> list[Floats | None]:
         """Return each kernel's Gram matrix over a set, None for one that must be fitted on training graphs."""
-        return [kernel.fit_transform(graphs) if kernel.pairwise(graphs) else None for kernel in self.kernels()]
+        return [kernel.fit_transform(graphs) if kernel.pairwise(graphs) else None for kernel in kernels]
 
     def prepare(self, prepared: PreparedSet) -> None:
         """Compute the Gram matrices of the kernels that need no fit."""
-        self._whole_grams(prepared, self.kernels())
+        self._whole_grams(prepared, self.resolved_kernels(prepared.graphs))
 
     def _whole_grams(self, prepared: PreparedSet, kernels: Sequence[GraphKernel]) -> list[Floats | None]:
         """Return :meth:`grams` of a prepared set, computed once."""
         key = ("grams", *(repr((type(k).__name__, sorted(k.get_params().items()))) for k in kernels))
-        return prepared.get(key, lambda: self.grams(prepared.graphs))
+        return prepared.get(key, lambda: self.grams(prepared.graphs, kernels))
+
+    def fit_all(self, graphs: GraphSet, **options: Unpack[FitOptions]) -> Self:
+        """Fit on all graphs of a set; only what the support graphs need is kept."""
+        super().fit_all(graphs, **options)
+        self._fitted_kernel()
+        return self
 
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit on some graphs of a prepared set; ``validation`` graphs choose kernel and C where they are given."""
         began = time.perf_counter()
-        kernels, penalties, folds = self.kernels(), *self._checked()
+        kernels, penalties, folds = self.resolved_kernels(prepared.graphs), *self._checked()
         problem = self._start(prepared, train, options)
         task, train = problem.target.task, problem.train
-        self.resolved_, self.resolution_ = self._settings(), []
+        self.resolved_, self.resolution_ = self._settings(prepared.graphs, train)
         y, weight = problem.y[train], problem.training_weight()
         splits = self._inner_splits(problem, folds, options.get("validation"))
         whole = self._whole_grams(prepared, kernels)
@@ -119,13 +134,13 @@ class KernelEstimator(GraphEstimator):
 
     def scores_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
         """Return scores; the Gram matrix of the prepared set is used where there is one."""
-        gram = self._whole_grams(prepared, self.kernels())[self._choice_]
+        gram = self._whole_grams(prepared, self.resolved_kernels(prepared.graphs))[self._choice_]
         if gram is None:
             return self._scores(prepared.graphs.subset(indices))
         return self._scores_of(gram[np.ix_(indices, self._support_)])
 
     def _scores(self, graphs: GraphSet) -> Floats:
-        return self._scores_of(self.transform(graphs))
+        return self._scores_of(self._fitted_kernel().transform(graphs))
 
     def _scores_of(self, K: Floats) -> Floats:
         """Return scores for kernel values K [n, s] of graphs and support graphs."""
@@ -145,13 +160,18 @@ class KernelEstimator(GraphEstimator):
             self._graphs_ = None
         return self.kernel_
 
+    @property
+    def _n_features_out(self) -> int:
+        return self._fitted_kernel()._n_features_out
+
     def _checked(self) -> tuple[tuple[float, ...], int]:
         """Return the penalties and the number of inner folds, validated."""
         config = self.config
         return config.C, config.inner_folds  # type: ignore[attr-defined]
 
-    def _settings(self) -> dict[str, Any]:
-        return self.config.to_dict()
+    def _settings(self, graphs: GraphSet, train: Ints) -> tuple[dict[str, Any], list[Resolution]]:
+        config, resolution = resolve(self.config, graphs, train)
+        return config.to_dict(), resolution
 
     @property
     def describes(self) -> str:
@@ -200,8 +220,9 @@ class AnyKernel(KernelEstimator):
             raise ConfigError(f"{type(self).__name__} needs positive penalties C and two inner folds or more")
         return tuple(self.C), self.inner_folds
 
-    def _settings(self) -> dict[str, Any]:
-        return {"kernel": [repr(kernel) for kernel in self.kernels()], "C": self.C, "inner_folds": self.inner_folds}
+    def _settings(self, graphs: GraphSet, train: Ints) -> tuple[dict[str, Any], list[Resolution]]:
+        kernels = [repr(kernel) for kernel in self.resolved_kernels(graphs)]
+        return {"kernel": kernels, "C": self.C, "inner_folds": self.inner_folds}, []
 
 
 class KernelClassifier(GraphClassifier, KernelEstimator):
@@ -210,7 +231,7 @@ class KernelClassifier(GraphClassifier, KernelEstimator):
     def decision_function(self, X: Any) -> Floats:
         """Return decision values: [G] for two classes, positive for the second; [G, C] for more, [G, T] for targets."""
         check_is_fitted(self, "target_")
-        return self.svm_.decision_function(self.transform(X))
+        return self.svm_.decision_function(self._fitted_kernel().transform(X))
 
 
 class KernelSVC(KernelClassifier, AnyKernel):

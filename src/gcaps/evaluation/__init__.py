@@ -11,6 +11,9 @@ from gcaps.lazy import lazy_names
 
 if TYPE_CHECKING:
     from gcaps.evaluation.comparison import Comparison as Comparison
+    from gcaps.evaluation.metrics import METRICS as METRICS
+    from gcaps.evaluation.metrics import compute_metrics as compute_metrics
+    from gcaps.evaluation.metrics import target_metrics as target_metrics
     from gcaps.evaluation.outcome import Cell as Cell
     from gcaps.evaluation.outcome import Outcome as Outcome
     from gcaps.evaluation.plan import Limits as Limits
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from gcaps.evaluation.run import compare as compare
     from gcaps.evaluation.run import evaluate as evaluate
     from gcaps.evaluation.splits import Fold as Fold
+    from gcaps.evaluation.splits import GraphKFold as GraphKFold
+    from gcaps.evaluation.splits import folds_of as folds_of
     from gcaps.evaluation.splits import read_splits as read_splits
     from gcaps.evaluation.splits import stratified_folds as stratified_folds
 
@@ -32,7 +37,8 @@ _HOMES = {
     **dict.fromkeys(("Cell", "Outcome"), "outcome"),
     **dict.fromkeys(("Limits", "Plan", "PlannedData", "PlannedEntry"), "plan"),
     **dict.fromkeys(("FoldResult", "Result", "Summary"), "result"),
-    **dict.fromkeys(("Fold", "read_splits", "stratified_folds"), "splits"),
+    **dict.fromkeys(("METRICS", "compute_metrics", "target_metrics"), "metrics"),
+    **dict.fromkeys(("Fold", "GraphKFold", "folds_of", "read_splits", "stratified_folds"), "splits"),
 }
 
 __all__ = [*_HOMES]

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from gcaps.errors import GcapsError
+from gcaps.evaluation.metrics import metric_for
 from gcaps.evaluation.outcome import Cell, Key, Outcome, fold_digest
 from gcaps.evaluation.plan import TEST_ONLY, Limits, Plan, PlannedData, PlannedEntry, digest_of_test
 from gcaps.evaluation.protocols import summarise
 from gcaps.evaluation.result import FoldResult, Result
 from gcaps.evaluation.splits import Fold
 
-DRAWN = re.compile(r"(?:the first \d+ of )?(\d+) stratified folds, seed (\d+)")
+DRAWN = re.compile(r"(?:the first \d+ of )?(\d+) (stratified|random|scaffold|\w+:.*) folds?, seed (\d+)")
 """The origin of folds that a seed draws, as a result states it."""
 
 
@@ -101,6 +102,15 @@ class Comparison:
         cells = [cell for cell in plan.cells() if cell.key in outcomes]
         return cls(plan, [replace(outcomes[cell.key], fingerprint=cell.fingerprint) for cell in cells])
 
+    def with_metric(self, metric: str) -> Comparison:
+        """The same comparison with another headline metric.
+
+        Raises:
+            ConfigError: there is no such metric for the task of a data set.
+        """
+        data = [replace(planned, metric=metric_for(planned.task, metric).name) for planned in self.plan.data]
+        return replace(self, plan=replace(self.plan, data=data))
+
     def missing(self) -> list[Cell]:
         """Cells of the plan that have not been run."""
         there = {outcome.key for outcome in self.outcomes}
@@ -127,18 +137,13 @@ class Comparison:
             return None
         configs = [*entry.configs, *(o.config for o in found if o.config is not None)]
         common = {name: value for name, value in configs[0].items() if all(c.get(name) == value for c in configs)}
-        folds = [_with_choice(o, common) for o in found]
+        folds = [_with_choice(o, common, planned.metric) for o in found]
         return Result(
             label=label,
             method=entry.method,
-            data={
-                "name": planned.name,
-                "fingerprint": planned.fingerprint,
-                "graphs": planned.graphs,
-                "classes": planned.classes,
-            },
+            data=planned.about,
             folds=folds,
-            protocols=summarise(folds),
+            protocols=summarise([folds], planned.metric),
             config=common,
             seed=seed,
             splits=planned.origin(seed, entry.folds),
@@ -155,15 +160,17 @@ class Comparison:
         return rows
 
 
-def _with_choice(outcome: Outcome, common: dict[str, Any]) -> FoldResult:
+def _with_choice(outcome: Outcome, common: dict[str, Any], metric: str) -> FoldResult:
     """The outcome's fold, with the settings that were chosen for it."""
     assert outcome.result is not None
     assert outcome.config is not None
     if not outcome.candidates:
         return outcome.result
     chosen = {name: value for name, value in outcome.config.items() if name not in common}
-    inner = max(candidate["inner"] for candidate in outcome.candidates)
-    return replace(outcome.result, chosen=outcome.result.chosen | chosen | {"inner": inner})
+    best = max if metric_for(outcome.result.task, metric).greater_is_better else min
+    inner = [candidate["inner"] for candidate in outcome.candidates if candidate["inner"] is not None]
+    found = {"inner": best(inner)} if inner else {}
+    return replace(outcome.result, chosen=outcome.result.chosen | chosen | found)
 
 
 def _of_result(result: Result) -> Comparison:
@@ -173,7 +180,9 @@ def _of_result(result: Result) -> Comparison:
     for fold in result.folds:
         test = np.array(fold.test, dtype=np.int64)
         train = np.setdiff1d(np.arange(int(result.data["graphs"])), test)
-        known[fold.fold] = digest_of_test(fold.test) if drawn is None else fold_digest(Fold(train, test))
+        # only then are all graphs that are not tested training graphs
+        whole = drawn is not None and drawn[2] == "stratified" and drawn[1] != "1" and not result.data.get("notes")
+        known[fold.fold] = fold_digest(Fold(train, test)) if whole else digest_of_test(fold.test)
     count = max(numbers) + 1 if drawn is None else int(drawn[1])
     data = PlannedData(
         source=str(result.data["name"]),
@@ -226,6 +235,8 @@ def _joined_data(first: PlannedData | None, second: PlannedData) -> PlannedData:
         return second
     if first.fingerprint != second.fingerprint:
         raise GcapsError(f"results of {first.name} are about different graphs; they cannot be compared")
+    if (first.task, first.targets or second.targets) != (second.task, second.targets or first.targets):
+        raise GcapsError(f"results of {first.name} are about different tasks or targets; they cannot be compared")
     folds = dict(first.folds)
     for seed, digests in second.folds.items():
         before = folds.setdefault(seed, digests)

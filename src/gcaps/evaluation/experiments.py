@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import product
 from pathlib import Path
@@ -46,9 +47,9 @@ class Entry(Section):
     settings: dict[str, Any] = Field({}, description="settings of the method")
     grid: bool = Field(False, description="a list in settings holds values to choose from on inner validation")
     seeds: tuple[int, ...] | None = Field(None, min_length=1, description="by default those of the experiment")
-    folds: int | None = Field(None, ge=2, description="stratified folds; by default those of the experiment")
+    folds: int | None = Field(None, ge=1, description="number of folds; by default that of the experiment")
     first: int | None = Field(None, ge=1, description="run only the first so many folds")
-    splits: str | None = Field(None, description="a file of folds; by default that of the experiment")
+    split: str | None = Field(None, description="as that of the experiment, which is the default")
 
 
 class Experiment(Section):
@@ -59,9 +60,18 @@ class Experiment(Section):
     methods: tuple[str, ...] | Literal["all"] | None = Field(
         None, description="methods, each on all data sets; by default all, or none where there are entries"
     )
-    folds: int = Field(10, ge=2, description="stratified folds")
-    splits: str | None = Field(None, description="a file of folds, or a folder of them")
-    seeds: tuple[int, ...] = Field((0,), min_length=1, description="seeds")
+    folds: int = Field(10, ge=1, description="number of folds; 1: a single 80/10/10 division")
+    split: str | None = Field(
+        None,
+        description="stratified, random, scaffold, group:COLUMN, time:COLUMN, column:COLUMN, a file of folds or a "
+        "folder of them; by default stratified for classification, random otherwise",
+    )
+    seeds: tuple[int, ...] = Field((0,), min_length=1, description="each repeats everything with other folds")
+    task: str = Field("auto", description="auto, classification, multilabel or regression")
+    metric: str | None = Field(None, description="the headline metric; by default that of the task")
+    reading: dict[str, Any] = Field(
+        {}, description="how tables are read: target, smiles, id, …, as gcaps.load takes them"
+    )
     grid: dict[str, dict[str, Any]] = Field({}, description="settings of methods; lists are chosen from")
     settings: dict[str, Any] = Field({}, description="settings that all entries share")
     entries: tuple[Entry, ...] = Field((), description="rows with settings, data sets or folds of their own")
@@ -74,8 +84,9 @@ class Experiment(Section):
     def rows(self) -> list[Row]:
         """The rows to run."""
         methods = self.methods if self.methods is not None else () if self.entries else "all"
-        rows = rows_of(self.data, named_methods(methods, self.grid), self.seeds, self.folds, self.splits)
-        return rows + [row for entry in self.entries for row in self._rows_of(entry)]
+        how = Evaluation(self.folds, self.split, tuple(self.seeds), self.task, self.metric, self.reading)
+        rows = rows_of(self.data, named_methods(methods, self.grid), how)
+        return rows + [row for entry in self.entries for row in self._rows_of(entry, how)]
 
     def on(self, data: Sequence[str]) -> Experiment:
         """The experiment on other data sets; of the entries that name theirs, those on these data sets."""
@@ -89,7 +100,7 @@ class Experiment(Section):
             raise ConfigError(f"the experiment has no entry on {', '.join(data)}")
         return self.model_copy(update={"data": tuple(data), "entries": tuple(entries)})
 
-    def _rows_of(self, entry: Entry) -> list[Row]:
+    def _rows_of(self, entry: Entry, how: Evaluation) -> list[Row]:
         sources = self.data if entry.data is None else (entry.data,) if isinstance(entry.data, str) else entry.data
         if not sources:
             raise ConfigError(f"the entry {entry.label or entry.name!r} has no data set")
@@ -99,8 +110,13 @@ class Experiment(Section):
             settings = self.settings | entry.settings | change
             fixed = settings if entry.grid else {name: [value] for name, value in settings.items()}
             configs = configurations(entry.name, {entry.name: fixed})
-            seeds, folds, splits = entry.seeds or self.seeds, entry.folds or self.folds, entry.splits or self.splits
-            rows += [Row(label, entry.name, configs, one, seeds, folds, entry.first, splits) for one in sources]
+            own = replace(
+                how,
+                folds=entry.folds or how.folds,
+                split=entry.split or how.split,
+                seeds=tuple(entry.seeds or how.seeds),
+            )
+            rows += [own.row(label, entry.name, configs, one, entry.first) for one in sources]
         return rows
 
 
@@ -113,6 +129,9 @@ def read_experiment(name: str) -> Experiment:
             raise ConfigError(f"there is no experiment {name!r}; there are {', '.join(places)}, or name a .toml file")
         path = places[name]
     raw = _read_toml(path)
+    for table in (raw, *raw.get("entries", [])):
+        if isinstance(table, dict) and "splits" in table:  # the name that split had when it was a file always
+            table.setdefault("split", table.pop("splits"))
     _check_keys(raw, Experiment, f"{path}: an experiment")
     for entry in raw.get("entries", []):
         _check_keys(entry, Entry, f"{path}: an entry")
@@ -234,25 +253,47 @@ def describe(estimator: Any) -> str:
     return re.sub(r" at 0x[0-9a-f]+", "", " ".join(text.split()))
 
 
-def sources_of(data: Any) -> list[str | Path | GraphSet]:
+def sources_of(data: Any, reading: Mapping[str, Any] | None = None) -> list[str | Path | GraphSet]:
     """The data sets that ``data`` names: one or a list of names, paths and GraphSets, or a list of graphs."""
     kinds = (str, Path, GraphSet)
     if isinstance(data, list | tuple) and all(isinstance(one, kinds) for one in data):
         return list(data)
-    return [data if isinstance(data, kinds) else load(data)]
+    return [data if isinstance(data, kinds) else load(data, **(reading or {}))]
 
 
-def rows_of(
-    data: Any,
-    named: Mapping[str, Named],
-    seeds: Sequence[int],
-    folds: int,
-    splits: str | Path | Sequence[Fold] | None,
-) -> list[Row]:
+@dataclass(frozen=True)
+class Evaluation:
+    """How methods are evaluated on a data set."""
+
+    folds: int = 10
+    split: str | Path | Sequence[Fold] | None = None
+    seeds: tuple[int, ...] = (0,)
+    task: str = "auto"
+    metric: str | None = None
+    reading: Mapping[str, Any] = field(default_factory=dict)
+
+    def row(
+        self,
+        label: str,
+        method: str | None,
+        configs: list[dict[str, Any]],
+        source: str | Path | GraphSet,
+        first: int | None = None,
+    ) -> Row:
+        """A row of a comparison that is evaluated so."""
+        split = self.split if self.split is None or isinstance(self.split, str | Path) else tuple(self.split)
+        return Row(
+            *(label, method, configs, source, self.seeds, self.folds, first, split, self.task, self.metric),
+            dict(self.reading),
+        )
+
+
+def rows_of(data: Any, named: Mapping[str, Named], how: Evaluation) -> list[Row]:
     """Every method on every data set."""
-    given = splits if splits is None or isinstance(splits, str | Path) else tuple(splits)
+    if how.split is not None and not isinstance(how.split, str | Path):
+        how = replace(how, split=tuple(how.split))  # the same object in every row
     return [
-        Row(label, method, configs, source, tuple(seeds), folds, None, given)
-        for source in sources_of(data)
+        how.row(label, method, configs, source)
+        for source in sources_of(data, how.reading)
         for label, (method, configs, _) in named.items()
     ]

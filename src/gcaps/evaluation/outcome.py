@@ -17,9 +17,14 @@ from gcaps.evaluation.result import FoldResult
 from gcaps.files import write_json
 
 if TYPE_CHECKING:
+    from gcaps.data.targets import Task
     from gcaps.evaluation.splits import Fold
 
-FORMAT = 2
+FORMAT = 3
+READABLE = (2, 3)
+"""Formats that :meth:`Outcome.read` reads; 2 calls scores after each epoch accuracies."""
+INPUTS_FORMAT = 2
+"""Part of a cell's fingerprint: changed when the same inputs give another outcome."""
 Status = Literal["done", "failed", "time", "memory"]
 MEASURED = ("seconds", "peak_mib", "versions", "created")
 """Fields that may differ between two runs of one cell; besides them only the fold's own ``seconds`` does."""
@@ -87,7 +92,7 @@ class Outcome:
     peak_mib: float | None
     """Highest resident memory of the child process while it computed the cell; None where there was no child."""
     candidates: list[dict[str, Any]]
-    """With a grid: ``{"config": …, "inner": …}``, the inner validation accuracy of each configuration."""
+    """With a grid: ``{"config": …, "inner": …}``, the headline metric of each configuration on inner validation."""
     embedding: list[list[float]] | None
     """Fold 0 of an estimator with ``transform``: [G][2] first two principal components of all graphs' vectors."""
     versions: dict[str, str]
@@ -111,11 +116,14 @@ class Outcome:
         """Read a saved outcome."""
         try:
             raw = json.loads(Path(path).read_text(encoding="utf-8"))
-            if raw["format"] != FORMAT:
+            if raw["format"] not in READABLE:
                 raise GcapsError(f"{path}: has format {raw['format']}, this gcaps reads format {FORMAT}")
             if raw["result"] is not None:
-                raw["result"] = FoldResult(**raw["result"])
-            return cls(**raw)
+                renamed = {name.replace("_accuracy", "_score"): value for name, value in raw["result"].items()}
+                raw["result"] = FoldResult(**renamed)
+            return cls(**raw | {"format": FORMAT})
+        except GcapsError:
+            raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise GcapsError(f"{path}: is not a gcaps cell ({type(error).__name__}: {error})") from error
 
@@ -136,17 +144,26 @@ def cell_of(
     number: int,
     fold: str,
     seed: int,
+    task: Task = "classification",
+    metric: str = "accuracy",
 ) -> Cell:
-    """The cell of a set with fingerprint ``graphs`` and of the fold ``number`` with digest ``fold``."""
-    inputs = {
+    """The cell of a set with fingerprint ``graphs`` and of the fold ``number`` with digest ``fold``.
+
+    The task is an input; the metric only where it chooses among several configurations.
+    """
+    inputs: dict[str, Any] = {
         "data": graphs,
         "method": method,
         "configs": list(configs),
         "fold": number,
         "indices": fold,
         "seed": seed,
-        "format": FORMAT,
+        "format": INPUTS_FORMAT,
     }
+    if task != "classification":
+        inputs["task"] = task
+    if len(configs) > 1 and metric != "accuracy":
+        inputs["metric"] = metric
     return Cell(data, label, method, tuple(configs), number, seed, digest(inputs))
 
 

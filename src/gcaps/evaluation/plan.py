@@ -5,20 +5,25 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from gcaps.data.catalog import load, located
 from gcaps.data.graphset import GraphSet
+from gcaps.data.targets import Task, resolve_task
 from gcaps.errors import ConfigError, DataError, GcapsError
+from gcaps.estimators.registry import make_estimator
+from gcaps.evaluation.metrics import metric_for
 from gcaps.evaluation.outcome import Cell, as_folder, cell_of, digest, fold_digest
 from gcaps.evaluation.result import about, now, versions
-from gcaps.evaluation.splits import Fold, folds_of, write_splits
+from gcaps.evaluation.splits import DEFAULT_SPLIT, Fold, Split, folds_of, split_notes, write_splits
 from gcaps.files import write_json
 
-FORMAT = 2
+FORMAT = 3
+READABLE = (2, 3)
+"""Formats that :meth:`Plan.read` reads; 2 knows classification on stratified folds only."""
 FILE = "run.json"
 TEST_ONLY = "test:"
 """Begins the digest of a fold of which only the test graphs are known."""
@@ -71,6 +76,24 @@ class PlannedData:
     """For each seed the digests of its folds."""
     copied: bool = False
     """The set was given as an object; ``path`` is a copy, if there is one, and loading reads it into memory."""
+    task: Task = "classification"
+    reason: str = ""
+    """What tells the task."""
+    targets: list[str] = field(default_factory=list)
+    """Names of the targets."""
+    metric: str = "accuracy"
+    """The headline metric."""
+    split: str = "stratified"
+    """How folds are drawn where ``splits`` is None."""
+    reading: dict[str, Any] = field(default_factory=dict)
+    """How the source is read: further arguments of :func:`gcaps.load`."""
+    notes: list[str] = field(default_factory=list)
+    """What a reader should know, such as graphs that were left out."""
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a :class:`~gcaps.evaluation.result.Result` says of it."""
+        return {name: value for name, value in asdict(self).items() if name not in _PLACES}
 
     def load(self) -> GraphSet:
         """Load the graphs from where they were found, or by the name that was given.
@@ -79,7 +102,7 @@ class PlannedData:
             DataError: the graphs are not there, or are not those of the plan.
         """
         path = None if self.path is None else Path(self.path)
-        graphs = load(self.source if path is None or not path.exists() else path)
+        graphs = load(self.source if path is None or not path.exists() else path, **self.reading)
         if self.copied:
             graphs = graphs.in_memory()
         if graphs.fingerprint() != self.fingerprint:
@@ -93,19 +116,24 @@ class PlannedData:
             DataError: the file is not there, or the fold is not that of the plan.
         """
         planned = self.folds[str(seed)]
-        file = None if self.splits is None else find_splits(self.splits)
-        folds = folds_of(graphs, len(planned), file, seed)
+        how = self.split if self.splits is None else find_splits(self.splits)
+        folds = folds_of(graphs, len(planned), how, seed, self.task)
         if number >= len(folds) or not matches(folds[number], planned[number]):
             raise DataError("holds other folds than the comparison was planned with", self.splits or self.source)
         return folds[number]
 
     def origin(self, seed: int, chosen: Sequence[int] | None = None) -> str:
         """Where the folds (or those numbered ``chosen``) of a seed come from, in words."""
-        whole = self.splits or f"{len(self.folds[str(seed)])} stratified folds, seed {seed}"
+        count = len(self.folds[str(seed)])
+        whole = self.splits or f"{count} {self.split} fold{'' if count == 1 else 's'}, seed {seed}"
         if chosen is None:
             return whole
         first = list(chosen) == list(range(len(chosen)))
         return f"the first {len(chosen)} of {whole}" if first else f"folds {', '.join(map(str, chosen))} of {whole}"
+
+
+_PLACES = ("source", "path", "splits", "folds", "copied")
+"""Fields of :class:`PlannedData` that are about where graphs and folds are."""
 
 
 def matches(fold: Fold, known: str) -> bool:
@@ -178,7 +206,11 @@ class Plan:
     def cells(self) -> list[Cell]:
         """All cells, by data set, row, seed and fold."""
         return [
-            cell_of(data.name, data.fingerprint, entry.label, entry.method, entry.configs, number, fold, seed)
+            cell_of(
+                *(data.name, data.fingerprint, entry.label, entry.method, entry.configs, number, fold, seed),
+                task=data.task,
+                metric=data.metric,
+            )
             for entry in self.entries
             for data in [self.of(entry.data)]
             for seed in entry.seeds
@@ -209,9 +241,11 @@ class Plan:
             raise GcapsError(f"{run}: is not the folder of a comparison (it has no {FILE})")
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
-            if raw["format"] != FORMAT:
+            if raw["format"] not in READABLE:
                 raise GcapsError(f"{path}: has format {raw['format']}, this gcaps reads format {FORMAT}")
-            return cls.from_dict(raw)
+            return cls.from_dict(raw | {"format": FORMAT})
+        except GcapsError:
+            raise
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise GcapsError(f"{path}: is not a plan of gcaps ({type(error).__name__}: {error})") from error
 
@@ -235,7 +269,13 @@ class Row:
     folds: int
     first: int | None = None
     """Run only the first so many folds."""
-    splits: str | Path | tuple[Fold, ...] | None = None
+    split: str | Path | tuple[Fold, ...] | None = None
+    """See :func:`gcaps.evaluation.splits.folds_of`; a path may be a folder with a file for each set."""
+    task: str = "auto"
+    metric: str | None = None
+    """The headline metric; None: that of the task."""
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of :func:`gcaps.load`."""
 
 
 @dataclass(frozen=True)
@@ -295,7 +335,7 @@ def _written(data: PlannedData, memory: InMemory, folder: Path) -> PlannedData:
         if not path.exists() or load(path).fingerprint() != data.fingerprint:
             graphs.save(path)
         # a set that was mapped before is mapped again
-        data = replace(data, path=str(path.resolve()), copied=not graphs.mapped)
+        data = replace(data, path=str(path.resolve()), copied=not graphs.mapped, reading={})
     if data.name in memory.folds:
         file = folder / "splits" / f"{as_folder(data.name)}.json"
         write_json(file, write_splits(memory.folds[data.name]))
@@ -307,38 +347,60 @@ def _entry(row: Row, data: PlannedData) -> PlannedEntry:
     count = min(len(data.folds[str(seed)]) for seed in row.seeds)
     if row.first is not None and not 1 <= row.first <= count:
         raise ConfigError(f"{row.label} on {data.name}: first = {row.first}, but there are {count} folds")
+    if row.method is not None and data.task == "regression":  # settings about classes are refused before anything runs
+        for config in row.configs:
+            make_estimator(row.method, config, task=data.task)
     folds = None if row.first is None else list(range(row.first))
     return PlannedEntry(row.label, row.method, data.name, row.configs, list(row.seeds), folds)
 
 
 def _planned(source: str | Path | GraphSet, rows: list[Row], memory: InMemory, *, alone: bool) -> PlannedData:
     """Plan one data set; all rows on it must have the same folds."""
-    graphs = load(source)
+    given = isinstance(source, GraphSet)
+    how = rows[0].split if isinstance(rows[0].split, tuple) or rows[0].split is None else Split.parse(rows[0].split)
+    reading = {} if given else dict(rows[0].reading)
+    if isinstance(how, Split) and how.column and not given:
+        reading["columns"] = [*dict.fromkeys([*reading.get("columns", ()), how.column])]
+    graphs = load(source, **reading)
+    if graphs.y is None:
+        raise DataError("has no targets to evaluate predictions with", graphs.name)
     if not all(_same_folds(row, rows[0]) for row in rows):
         raise ConfigError(f"the rows on {graphs.name} have different folds; methods are compared on the same ones")
-    given = isinstance(source, GraphSet)
+    if len({(row.task, row.metric) for row in rows}) > 1:
+        raise ConfigError(f"the rows on {graphs.name} have different tasks or metrics")
     if given or alone:
         memory.graphs[graphs.name] = graphs
     path = None if isinstance(source, GraphSet) else located(source)
-    folds, splits = rows[0].folds, rows[0].splits
-    if isinstance(splits, tuple):
-        memory.folds[graphs.name] = list(splits)
-        origin: str | None = f"{len(splits)} folds given by the caller"
-    else:
-        splits = origin = None if splits is None else str(_splits_file(splits, graphs.name, alone=alone))
-    seeds = sorted({seed for row in rows for seed in row.seeds})
+    task, reason = resolve_task(graphs.y, rows[0].task, graphs.name)
+    metric = metric_for(task, rows[0].metric).name
+    origin: str | None = None
+    split: str | Path | tuple[Fold, ...] = DEFAULT_SPLIT[task]
+    if isinstance(how, tuple):
+        memory.folds[graphs.name] = folds_of(graphs, len(how), how, 0, task)
+        split, origin = how, f"{len(how)} folds given by the caller"
+    elif how is not None and how.is_file:
+        split = origin = str(_splits_file(how.file, graphs.name, alone=alone))
+    elif how is not None:
+        split = str(how)
+    seeds, folds = sorted({seed for row in rows for seed in row.seeds}), rows[0].folds
+    drawn = {str(seed): folds_of(graphs, folds, split, seed, task) for seed in seeds}
     return PlannedData(
         source=graphs.name if given else str(source),
         path=None if path is None else str(path.resolve()),
         splits=origin,
-        folds={str(seed): [fold_digest(fold) for fold in folds_of(graphs, folds, splits, seed)] for seed in seeds},
+        folds={seed: [fold_digest(fold) for fold in parts] for seed, parts in drawn.items()},
         copied=given,
-        **about(graphs),
+        reason=reason,
+        metric=metric,
+        split=DEFAULT_SPLIT[task] if origin is not None else str(split),
+        reading=reading,
+        notes=split_notes(graphs, folds, str(split) if origin is None else "file", task),
+        **about(graphs, task),
     )
 
 
 def _same_folds(a: Row, b: Row) -> bool:
-    same = a.splits is b.splits or (isinstance(a.splits, str | Path) and a.splits == b.splits)
+    same = a.split is b.split or (isinstance(a.split, str | Path) and a.split == b.split)
     return same and a.folds == b.folds
 
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from gcaps.evaluation.metrics import metric_for
 from gcaps.evaluation.outcome import Cell, Outcome
 from gcaps.evaluation.run import Report
 
@@ -116,8 +117,13 @@ class Lines:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
-def line(outcome: Outcome) -> str:
-    """Describe an outcome in one line."""
+def line(outcome: Outcome, metric: str | None = None) -> str:
+    """Describe an outcome in one line, with its ``metric``, by default that of its task."""
     name = f"{outcome.data} {outcome.label} seed {outcome.seed} fold {outcome.fold}"
-    found = f"{outcome.status}: {outcome.error}" if outcome.result is None else f"{outcome.result.accuracy:.1%}"
+    if outcome.result is None:
+        found = f"{outcome.status}: {outcome.error}"
+    else:
+        shown = metric_for(outcome.result.task, metric)
+        value = shown.text(outcome.result.value(shown.name), digits=1)
+        found = f"{value}%" if shown.percent else f"{shown.title} {value}"
     return f"{name}: {found} in {outcome.seconds:,.1f} s"

@@ -1,9 +1,9 @@
 """Records: a comparison, or a single result, in two files.
 
 ``NAME.json`` is for people and for tables: data sets, rows with their settings, and for each row, data set and seed the
-accuracy of every fold under every protocol, what was chosen and resolved, the command and the versions. ``NAME.npz``
-holds what verification and reports need besides: test graphs, predictions, scores rounded to four decimals, learning
-curves in single precision, and embeddings.
+headline metric of every fold under every protocol, all other metrics, what was chosen and resolved, the command and the
+versions. ``NAME.npz`` holds what verification and reports need besides: test graphs, predictions, probabilities rounded
+to four decimals, learning curves in single precision, and embeddings.
 """
 
 from __future__ import annotations
@@ -24,14 +24,16 @@ from gcaps.evaluation.comparison import Comparison
 from gcaps.evaluation.outcome import Cell, Key, Outcome
 from gcaps.evaluation.plan import Plan, data_folders
 from gcaps.evaluation.protocols import summarise
-from gcaps.evaluation.result import FoldResult
+from gcaps.evaluation.result import FoldResult, Summary, as_lists
 from gcaps.files import replacing, write_text
 
-FORMAT = 3
+FORMAT = 4
+READABLE = (3, 4)
+"""Formats that :func:`read_record` reads; 3 has only classification, and no metrics but accuracy."""
 KIND = "gcaps record"
 SCORE_UNIT = 1e-4
 """Scores are stored as whole multiples of this."""
-CURVES = ("train_loss", "train_accuracy", "test_accuracy", "validation_accuracy")
+CURVES = ("train_loss", "train_score", "test_score", "validation_score")
 
 
 def write_record(comparison: Comparison, path: str | Path) -> None:
@@ -106,11 +108,19 @@ def _row(plan: Plan, outcomes: list[Outcome]) -> dict[str, Any]:
         row["versions"] = first.versions
     row["created"] = max(o.created for o in outcomes)
     if done:
-        row["protocols"] = {name: asdict(summary) for name, summary in summarise(done).items()}
+        row["protocols"] = {
+            name: _summary(found) for name, found in summarise([done], plan.of(first.data).metric).items()
+        }
     if resolved:
         row["resolved"] = resolved
     row["folds"] = [_fold(o, config, resolved) for o in outcomes]
     return row
+
+
+def _summary(summary: Summary) -> dict[str, Any]:
+    """A summary as JSON, which has no NaN."""
+    found = {name: value for name, value in asdict(summary).items() if name != "repetitions"}
+    return found if summary.folds else found | {"mean": None, "std": None}
 
 
 def _fold(outcome: Outcome, config: dict[str, Any] | None, resolved: dict[str, Any]) -> dict[str, Any]:
@@ -129,18 +139,24 @@ def _fold(outcome: Outcome, config: dict[str, Any] | None, resolved: dict[str, A
         found |= {"chosen": result.chosen} if result.chosen else {}
         found |= {"resolved": result.resolved} if result.resolved != resolved else {}
         found |= {"resolution": result.resolution} if result.resolution else {}
+        found |= {"train_size": result.train_size} if result.train_size is not None else {}
+        found |= {"metrics": result.metrics} if result.metrics else {}
+        found |= {"targets": result.targets} if result.targets else {}
     return found
 
 
 def _data_arrays(comparison: Comparison) -> dict[str, Array]:
-    """For each data set the class of each tested graph, and for each of its seeds the test graphs of its folds."""
+    """For each data set the target of each tested graph, and for each of its seeds the test graphs of its folds."""
     arrays: dict[str, Array] = {}
     for number, data in enumerate(comparison.plan.data):
-        y = np.full(data.graphs, -1, dtype=np.int32)
+        y: Array = np.full(data.graphs, -1, dtype=np.int32)
+        if data.task != "classification":
+            one = data.task == "regression" and len(data.targets) == 1
+            y = np.full(data.graphs if one else (data.graphs, len(data.targets)), np.nan)
         tests: dict[tuple[int, int], list[int]] = {}
         for outcome in comparison.outcomes:
             if outcome.data == data.name and outcome.result is not None:
-                y[outcome.result.test] = outcome.result.y
+                y[outcome.result.test] = np.array(outcome.result.y, dtype=y.dtype)
                 tests[outcome.seed, outcome.fold] = outcome.result.test
         arrays[f"data{number}/y"] = y
         for seed in sorted({seed for seed, _ in tests}):
@@ -154,8 +170,11 @@ def _row_arrays(outcomes: list[Outcome]) -> dict[str, Array]:
     done = [o.result for o in outcomes if o.result is not None]
     if not done:
         return {}
-    arrays = {"predictions": np.concatenate([np.array(fold.predictions, np.uint16) for fold in done])}
-    if all(len(fold.scores) == len(fold.test) for fold in done):
+    kind = {"classification": np.uint16, "multilabel": np.uint8, "regression": np.float64}[done[0].task]
+    arrays: dict[str, Array] = {
+        "predictions": np.concatenate([np.array(fold.predictions, dtype=kind) for fold in done])
+    }
+    if all(len(fold.scores) == len(fold.test) > 0 for fold in done):
         scores = np.concatenate([np.array(fold.scores, np.float64) for fold in done])
         arrays["scores"] = np.clip(np.rint(scores / SCORE_UNIT), 0, 65535).astype(np.uint16)
     for name in CURVES:
@@ -181,7 +200,7 @@ def read_record(path: Path) -> Comparison:
             raise GcapsError(
                 f"{path}: is not a record of gcaps; gcaps evaluate -o and gcaps compare --record write one"
             )
-        if page["format"] != FORMAT:
+        if page["format"] not in READABLE:
             raise GcapsError(f"{path}: has format {page['format']}, this gcaps reads format {FORMAT}")
         beside = path.with_suffix(".npz")
         if not beside.exists():
@@ -192,10 +211,12 @@ def read_record(path: Path) -> Comparison:
         fields = {name: value for name, value in page.items() if name not in ("kind", "format", "arrays")}
         plan = Plan.from_dict(fields | {"data": [{"path": None, **data} for data in page["data"]]})
         with np.load(beside, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+            arrays = {name.replace("_accuracy", "_score"): file[name] for name in file.files}  # as in format 3
         cells = {cell.key: cell for cell in plan.cells()}
         outcomes = {o.key: o for i, row in enumerate(rows) for o in _outcomes(plan, cells, row, arrays, f"{i}/")}
         return Comparison(plan, [outcomes[key] for key in cells if key in outcomes])
+    except GcapsError:
+        raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, zipfile.BadZipFile) as error:
         raise GcapsError(f"{path}: is not a record of gcaps ({type(error).__name__}: {error})") from error
 
@@ -220,22 +241,28 @@ def _outcomes(
             at = done.index(fold)
             part, test = slice(int(ends[at]), int(ends[at + 1])), tests[fold["fold"]]
             assert predictions is not None
-            watched = curves["test_accuracy"][at]
+            watched = curves["test_score"][at]
+            if data.task == "classification":
+                watched = np.rint(watched * len(test)) / len(test)  # exact again
             result = FoldResult(
                 fold=fold["fold"],
                 test=test.tolist(),
-                y=y[test].tolist(),
+                y=as_lists(y[test]),
                 predictions=predictions[part].tolist(),
                 scores=[] if scores is None else np.round(scores[part] * SCORE_UNIT, 4).tolist(),
                 epoch=fold["epoch"],
                 train_loss=curves["train_loss"][at].tolist(),
-                train_accuracy=curves["train_accuracy"][at].tolist(),
-                test_accuracy=(np.rint(watched * len(test)) / len(test)).tolist(),  # exact again
-                validation_accuracy=curves["validation_accuracy"][at].tolist(),
+                train_score=curves["train_score"][at].tolist(),
+                test_score=watched.tolist(),
+                validation_score=curves["validation_score"][at].tolist(),
                 seconds=fold["fit_seconds"],
                 chosen=fold.get("chosen", {}),
                 resolved=fold.get("resolved", row.get("resolved", {})),
                 resolution=fold.get("resolution", []),
+                task=data.task,
+                train_size=fold.get("train_size"),
+                metrics=fold.get("metrics", {}),
+                targets=fold.get("targets", []),
             )
         embedding = arrays.get(f"{prefix}embedding") if fold["fold"] == 0 else None
         cell = cells[Key(data.name, entry.label, seed, fold["fold"])]

@@ -2,46 +2,54 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import re
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gcaps.version import __version__
 
 if TYPE_CHECKING:
+    from gcaps.data.arrays import Array
     from gcaps.data.graphset import GraphSet
+    from gcaps.data.targets import Task
 
 VERSIONED = ("torch", "numpy", "scipy", "scikit-learn")
 
 
 @dataclass(frozen=True)
 class FoldResult:
-    """One fold: the predictions for its test graphs, and the accuracy after each epoch."""
+    """One fold: the predictions for its test graphs, their metrics, and the score after each epoch."""
 
     fold: int
     """Counted from 0."""
     test: list[int]
     """Graphs of the test fold, counted from 0 in the set's order."""
-    y: list[int]
-    """Their class numbers, 0..C−1."""
-    predictions: list[int]
-    """The class numbers predicted under the honest protocol."""
+    y: list[Any]
+    """Class numbers 0..C−1 (classification) or values (regression); with several targets [graph][target], where zeros
+    and ones are multilabel classes and None is a missing value."""
+    predictions: list[Any]
+    """Predictions under the honest protocol, in the form of ``y``."""
     scores: list[list[float]]
-    """[graph][class] predicted probabilities, rounded to six decimals."""
+    """Probabilities [graph][class], or [graph][target] of the second class, rounded to six decimals; empty for
+    regression."""
     epoch: int
     """The epoch that predicts, counted from 1; 1 for methods without epochs."""
     train_loss: list[float]
     """After each epoch."""
-    train_accuracy: list[float]
-    """After each epoch, in training mode."""
-    test_accuracy: list[float]
+    train_score: list[float]
+    """After each epoch, in training mode: accuracy (of multilabel targets, over all known labels) or R²."""
+    test_score: list[float]
     """After each epoch. Recorded for the optimistic protocols and the curves; not used under `honest`."""
-    validation_accuracy: list[float]
+    validation_score: list[float]
     """After each epoch; empty with a fixed schedule."""
     seconds: float
     chosen: dict[str, Any] = field(default_factory=dict)
@@ -50,58 +58,142 @@ class FoldResult:
     """The settings with every ``auto`` replaced by its value."""
     resolution: list[str] = field(default_factory=list)
     """For each setting that was ``auto``, its value and the reason."""
+    task: Task = "classification"
+    train_size: int | None = None
+    """Number of training graphs; None in older results, which trained on all graphs that are not tested."""
+    metrics: dict[str, float] = field(default_factory=dict)
+    """Metrics of the test graphs; of several targets, the mean over those for which each is defined."""
+    targets: list[dict[str, float]] = field(default_factory=list)
+    """With several targets, for each its metrics and ``known``, its number of known values."""
 
     @property
     def accuracy(self) -> float:
         """Share of the test graphs that are classified correctly under the honest protocol."""
-        return sum(a == b for a, b in zip(self.y, self.predictions, strict=True)) / len(self.y)
+        return self.value("accuracy")
+
+    def value(self, metric: str) -> float:
+        """Return a metric of the test graphs, NaN if it is not defined for them."""
+        if self.task == "classification" and metric == "accuracy":
+            return float(sum(a == b for a, b in zip(self.y, self.predictions, strict=True)) / len(self.y))
+        if self.metrics:
+            return self.metrics.get(metric, math.nan)
+        return self._computed.get(metric, math.nan)
+
+    @cached_property
+    def _computed(self) -> dict[str, float]:
+        """The metrics of an older result, from its predictions and rounded scores."""
+        from gcaps.evaluation.metrics import encoded_metrics, mean_over_targets
+
+        y, predictions = self.arrays()
+        scores = np.array(self.scores, dtype=np.float64) if len(self.scores) == len(self.y) else None
+        return mean_over_targets(encoded_metrics(self.task, y, predictions, scores))
+
+    def arrays(self) -> tuple[Array, Array]:
+        """Return ``y`` and ``predictions``: [n] class numbers, or [n, T] numbers with NaN where a value is missing."""
+        if self.task == "classification":
+            return np.array(self.y, dtype=np.int64), np.array(self.predictions, dtype=np.int64)
+        y, predictions = (np.array(values, dtype=np.float64) for values in (self.y, self.predictions))
+        return y.reshape(len(y), -1), predictions.reshape(len(y), -1)
+
+
+def as_lists(values: Array) -> list[Any]:
+    """Return an array as nested lists, with None for NaN, which JSON does not have."""
+    lists: list[Any] = values.astype(object).tolist()
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        lists = np.where(np.isnan(values), np.array(None, dtype=object), values.astype(object)).tolist()
+    return lists
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Accuracy under one protocol: mean and standard deviation over the folds, as shares of one."""
+    """A metric under one protocol: mean and standard deviation over the folds."""
 
     mean: float
     std: float
+    """Standard deviation over all folds, of all repetitions, divided by their number n (not by n − 1)."""
     folds: list[float]
+    """Of each fold for which the metric is defined."""
     rule: str
     """How the epoch of each fold was chosen, in words."""
+    repetitions: list[float] = field(default_factory=list)
+    """Mean over the folds of each repetition; empty where there is only one."""
+
+    @classmethod
+    def of(cls, repetitions: Sequence[Sequence[float]], rule: str) -> Summary:
+        """Summarise the values of each repetition's folds; NaN does not count."""
+        known = [[float(v) for v in values if not math.isnan(v)] for values in repetitions]
+        folds = [value for values in known for value in values]
+        mean, std = (float(np.mean(folds)), float(np.std(folds))) if folds else (math.nan, math.nan)
+        means = [float(np.mean(values)) for values in known if values] if len(known) > 1 else []
+        return cls(mean, std, folds, rule, means)
+
+    @property
+    def repetition_std(self) -> float | None:
+        """Sample standard deviation (n − 1) of the repetitions' means; None where there is only one."""
+        return float(np.std(self.repetitions, ddof=1)) if len(self.repetitions) > 1 else None
 
 
 @dataclass(frozen=True)
 class Result:
-    """The cross-validation of one method on one data set with one seed."""
+    """The cross-validation of one method on one data set, once or repeatedly."""
 
     label: str
     """The row's name in a comparison; by default the method's."""
     method: str | None
     """A name in ``gcaps.estimators.registry.METHODS``; None for an estimator of the caller's."""
     data: dict[str, Any]
-    """name, fingerprint, graphs, classes (as in the source)."""
+    """About the set and its folds: name, fingerprint, graphs, classes (as in the source), task, targets, metric, …"""
     folds: list[FoldResult]
+    """Of all repetitions, one after the other."""
     protocols: dict[str, Summary]
-    """honest, last, gin, best; only honest for a method without epochs."""
+    """Of the headline metric: honest, last, gin, best; only honest for a method without epochs, or where the metric is
+    not the one that is recorded after each epoch."""
     config: dict[str, Any]
     seed: int
     splits: str
-    """Where the folds come from: stratified by a seed, or a file."""
+    """Where the folds come from: drawn by a seed, or a file."""
     command: str
     versions: dict[str, str]
     created: str
     """UTC, ISO 8601."""
     protocol: str = "honest"
-    """The protocol behind :attr:`accuracy`."""
+    """The protocol behind :attr:`score`."""
+    repetitions: list[Result] = field(default_factory=list)
+    """With several seeds, the result of each."""
+
+    @property
+    def task(self) -> Task:
+        """What was predicted: classification, multilabel or regression."""
+        task: Task = self.data.get("task", "classification")
+        return task
+
+    @property
+    def metric(self) -> str:
+        """The headline metric."""
+        return str(self.data.get("metric", "accuracy"))
+
+    @property
+    def score(self) -> float:
+        """Mean of the headline metric over the folds under the chosen protocol."""
+        return self.protocols[self.protocol].mean
 
     @property
     def accuracy(self) -> float:
-        """Mean accuracy over the folds under the chosen protocol."""
-        return self.protocols[self.protocol].mean
+        """Mean accuracy over the folds, under the chosen protocol if accuracy is the headline metric."""
+        return self.score if self.metric == "accuracy" else self.metrics["accuracy"].mean
+
+    @cached_property
+    def metrics(self) -> dict[str, Summary]:
+        """Every metric of the task under the honest protocol."""
+        from gcaps.evaluation.protocols import summarise_metrics
+
+        return summarise_metrics([part.folds for part in self.repetitions] or [self.folds])
 
     def save(self, path: str | Path) -> None:
         """Write the result as a record (see :mod:`gcaps.evaluation.record`): ``NAME.json`` and ``NAME.npz``."""
         from gcaps.evaluation.comparison import Comparison
 
-        Comparison.of_results([self], Path(path).stem).save(path)
+        Comparison.of_results(self.repetitions or [self], Path(path).stem).save(path)
 
     @classmethod
     def read(cls, path: str | Path) -> Result:
@@ -114,21 +206,36 @@ class Result:
         from gcaps.evaluation.comparison import Comparison
 
         results = Comparison.read(path).results()
-        if len(results) != 1:
+        if len({(result.data["name"], result.label) for result in results}) != 1:
             raise GcapsError(f"{path}: holds {len(results)} results; read it with gcaps.Comparison.read")
-        return results[0]
+        return cls.repeated(results)
+
+    @classmethod
+    def repeated(cls, results: Sequence[Result]) -> Result:
+        """Join the results of one method on one data set with several seeds."""
+        from gcaps.evaluation.protocols import summarise
+
+        if len(results) == 1:
+            return results[0]
+        first = results[0]
+        folds = [fold for result in results for fold in result.folds]
+        protocols = summarise([result.folds for result in results], first.metric)
+        return replace(first, folds=folds, protocols=protocols, repetitions=list(results))
 
 
-def about(graphs: GraphSet) -> dict[str, Any]:
-    """Name, fingerprint, size and classes of a data set."""
-    from gcaps.data.targets import Classes
+def about(graphs: GraphSet, task: Task = "classification") -> dict[str, Any]:
+    """Name, fingerprint, size, task, targets and classes of a data set."""
+    from gcaps.data.targets import Target
 
     assert graphs.y is not None
+    target = Target.of(graphs.y, task, graphs.target_names, graphs.name)
     return {
         "name": graphs.name,
         "fingerprint": graphs.fingerprint(),
         "graphs": len(graphs),
-        "classes": Classes.of(graphs.y, graphs.name).names.tolist(),
+        "classes": [] if target.classes is None else target.classes.tolist(),
+        "task": task,
+        "targets": list(target.names),
     }
 
 

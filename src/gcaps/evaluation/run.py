@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,12 +14,21 @@ from gcaps.errors import ConfigError, GcapsError, MemoryLimitError
 from gcaps.estimators.registry import METHODS, config_class
 from gcaps.evaluation.comparison import Comparison
 from gcaps.evaluation.executor import DaskCluster, Executor, InProcess, WorkerProcesses
-from gcaps.evaluation.experiments import Experiment, Grid, Methods, Named, named_methods, read_experiment, rows_of
+from gcaps.evaluation.experiments import (
+    Evaluation,
+    Experiment,
+    Grid,
+    Methods,
+    Named,
+    named_methods,
+    read_experiment,
+    rows_of,
+)
 from gcaps.evaluation.outcome import Cell, Outcome
 from gcaps.evaluation.plan import FILE, InMemory, Limits, Plan, Row, make_plan, write_inputs
 from gcaps.evaluation.protocols import PROTOCOLS
 from gcaps.evaluation.result import Result
-from gcaps.evaluation.splits import Fold
+from gcaps.evaluation.splits import Fold, Split
 from gcaps.evaluation.supervise import Listener, Task
 
 if TYPE_CHECKING:
@@ -47,9 +56,14 @@ def compare(
     run: str | Path | None = None,
     experiment: Experiment | str | None = None,
     folds: int = 10,
-    splits: str | Path | Sequence[Fold] | None = None,
+    split: str | Path | Sequence[Fold] | None = None,
     seeds: Sequence[int] = (0,),
+    repeats: int | None = None,
+    task: str = "auto",
+    metric: str | None = None,
+    reading: Mapping[str, Any] | None = None,
     grid: Grid | str | Path | None = None,
+    splits: str | Path | Sequence[Fold] | None = None,
     jobs: int | None = None,
     cluster: str | None = None,
     time_limit: str | float | None = None,
@@ -69,11 +83,19 @@ def compare(
         run: the folder that holds the plan and a file for each cell; what it holds already is not computed again. On a
             cluster all workers must see it. None keeps everything in memory.
         experiment: a TOML file or the name of an experiment, in place of ``data`` and the arguments up to ``grid``.
-        folds: stratified folds drawn with each seed, unless ``splits`` names files of folds.
-        splits: a file of folds, a folder with ``NAME.json`` for each set, or the folds themselves.
+        folds: number of folds; 1 is a single division into 80 % training, 10 % validation and 10 % test graphs.
+        split: ``"stratified"`` (default for classification), ``"random"`` (default otherwise), ``"scaffold"``,
+            ``"group:COLUMN"``, ``"time:COLUMN"``, ``"column:COLUMN"`` (says train, validation or test), a file of
+            folds, a folder with ``NAME.json`` for each set, or the folds themselves.
         seeds: each decides folds and training.
+        repeats: repeat everything with so many seeds, counted from the first of ``seeds``.
+        task: ``"auto"``, ``"classification"``, ``"multilabel"`` or ``"regression"``.
+        metric: by which methods are compared, see :mod:`gcaps.evaluation.metrics`; by default accuracy, ROC AUC or
+            RMSE, by task.
+        reading: further arguments of :func:`gcaps.load`, such as ``{"target": "Class"}``.
         grid: for each method the settings to choose from on inner validation, ``{"gin": {"hidden": [16, 32]}}``; a
             TOML file of such tables; or ``"default"``. A value that is no list is fixed.
+        splits: another name of ``split``.
         jobs: processes; by default as many as there are CPUs for the threads that configurations ask for. With one
             process and no limits, everything runs in this process.
         cluster: the address of a Dask scheduler whose workers run the cells.
@@ -98,7 +120,10 @@ def compare(
         limits = Limits.of(time_limit or found.time_limit, memory_limit or found.memory_limit)
     else:
         named = named_methods(methods, grid)
-        rows = rows_of(data, named, seeds, folds, splits)
+        how = Evaluation(
+            *(folds, split if splits is None else splits, repeated(seeds, repeats), task, metric), reading or {}
+        )
+        rows = rows_of(data, named, how)
     if run is not None and not _is_usable(Path(run)):
         raise GcapsError(f"{run}: is not the folder of a comparison; choose a new one")
     plan, memory = make_plan(rows, limits, command, "comparison" if run is None else Path(run).resolve().name)
@@ -108,6 +133,15 @@ def compare(
     plan = write_inputs(plan, memory, Path(run))
     plan.save(run)
     return _Runner(plan, memory, own, jobs, cluster, report, on_epoch).in_folder(Path(run), retry=retry)
+
+
+def repeated(seeds: Sequence[int], repeats: int | None) -> tuple[int, ...]:
+    """The seeds of an evaluation: as given, or ``repeats`` seeds counted from the first."""
+    if repeats is None:
+        return tuple(seeds)
+    if repeats < 1 or len(seeds) != 1:
+        raise ConfigError("repeats is 1 or more, and counts from one seed; give seeds or repeats")
+    return tuple(range(seeds[0], seeds[0] + repeats))
 
 
 def _is_usable(folder: Path) -> bool:
@@ -123,9 +157,14 @@ def evaluate(
     protocol: str = "honest",
     folds: int = 10,
     *,
-    splits: str | Path | Sequence[Fold] | None = None,
+    split: str | Path | Sequence[Fold] | None = None,
     seed: int = 0,
+    repeats: int = 1,
+    task: str = "auto",
+    metric: str | None = None,
+    reading: Mapping[str, Any] | None = None,
     config: Any = None,
+    splits: str | Path | Sequence[Fold] | None = None,
     jobs: int | None = None,
     report: Callable[[int, Epoch], None] | None = None,
     command: str | None = None,
@@ -135,11 +174,16 @@ def evaluate(
     Args:
         graphs: a GraphSet or anything :func:`gcaps.load` takes.
         method: the name of a method, or a scikit-learn estimator or pipeline on graphs.
-        protocol: the rule behind ``result.accuracy``: honest, last, gin or best; the result holds all four.
-        folds: stratified folds drawn with ``seed``, unless ``splits`` names a file of folds.
-        splits: JSON file of folds, or the folds themselves.
+        protocol: the rule behind ``result.score``: honest, last, gin or best; the result holds all four.
+        folds: number of folds; 1 is a single division into 80 % training, 10 % validation and 10 % test graphs.
+        split: how folds are made, see :func:`gcaps.compare`.
         seed: decides folds and training; the same seed gives the same predictions, whatever ``jobs`` is.
+        repeats: repeat everything with so many seeds, counted from ``seed``; the result joins them.
+        task: ``"auto"``, ``"classification"``, ``"multilabel"`` or ``"regression"``.
+        metric: the headline metric; by default accuracy, ROC AUC or RMSE, by task. The result holds all metrics.
+        reading: further arguments of :func:`gcaps.load`, such as ``{"target": "Class"}``.
         config: settings of a method given by name: a dictionary, or its class in ``gcaps.config.CONFIGS``.
+        splits: another name of ``split``.
         jobs: processes; by default as many as there are CPUs and folds.
         report: called with the fold and the epoch after each epoch.
         command: how to repeat the evaluation; by default this call.
@@ -155,14 +199,19 @@ def evaluate(
     ((label, (name, (settings, *_), estimator)),) = named.items()
     if protocol != "honest" and not _has_epochs(name, settings):
         raise ConfigError(f"{label} has no epochs: only the protocol honest applies to it")
-    rows = rows_of(graphs, named, [seed], folds, splits)
+    how = Evaluation(
+        *(folds, split if splits is None else splits, repeated([seed], repeats), task, metric), reading or {}
+    )
+    rows = rows_of(graphs, named, how)
     if len(rows) > 1:
         raise ConfigError("evaluate takes one data set; gcaps.compare takes several")
     call = command or _call(rows[0], label, settings)
     on_epoch = None if report is None else lambda cell, epoch: report(cell.fold, epoch)
     plan, memory = make_plan(rows, Limits(), call)
     found = _Runner(plan, memory, {label: estimator}, jobs, on_epoch=on_epoch, strict=True).in_memory()
-    (result,) = found.results()
+    result = Result.repeated(found.results())
+    if protocol not in result.protocols:
+        raise ConfigError(f"the protocol {protocol} is for accuracy; {result.metric} has only honest")
     return replace(result, protocol=protocol)
 
 
@@ -175,14 +224,23 @@ def _has_epochs(method: str | None, settings: dict[str, Any]) -> bool:
 def _call(row: Row, label: str, settings: dict[str, Any]) -> str:
     """The evaluation as a call from Python; settings that have their default are left out."""
     name = row.source if isinstance(row.source, str | Path) else row.source.name
-    file = str(row.splits) if isinstance(row.splits, str | Path) else "…"
-    where = f"folds={row.folds}" if row.splits is None else f"splits={file!r}"
+    given: dict[str, Any] = {"folds": row.folds}
+    if isinstance(row.split, tuple):
+        given = {"split": "…"}
+    elif row.split is not None:
+        given = ({} if Split.parse(row.split).is_file else given) | {"split": str(row.split)}
+    given["seed"] = row.seeds[0]
+    if len(row.seeds) > 1:
+        given["repeats"] = len(row.seeds)
+    given |= {"task": row.task} if row.task != "auto" else {}
+    given |= {"metric": row.metric} if row.metric is not None else {}
+    given |= {"reading": dict(row.reading)} if row.reading else {}
+    how = ", ".join(f"{key}={value!r}" for key, value in given.items())
     if row.method is None:
-        return f"gcaps.evaluate({str(name)!r}, {settings['estimator']}, {where}, seed={row.seeds[0]})"
+        return f"gcaps.evaluate({str(name)!r}, {settings['estimator']}, {how})"
     config = config_class(row.method).parse(settings)
     changed = {n: v for n, v in config.model_dump().items() if v != type(config).model_fields[n].default}
-    given = f", config={changed!r}" if changed else ""
-    return f"gcaps.evaluate({str(name)!r}, {label!r}, {where}, seed={row.seeds[0]}{given})"
+    return f"gcaps.evaluate({str(name)!r}, {label!r}, {how}" + (f", config={changed!r})" if changed else ")")
 
 
 @dataclass(frozen=True)

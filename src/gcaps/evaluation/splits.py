@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gcaps.data.arrays import Array, Ints
+from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
-from gcaps.data.targets import Classes
-from gcaps.errors import DataError
+from gcaps.data.targets import Classes, Task, has_target, missing, resolve_task
+from gcaps.errors import ConfigError, DataError
 
 
 class Fold(NamedTuple):
@@ -25,16 +31,337 @@ class Fold(NamedTuple):
     """The graphs of ``train`` that a splits file sets aside for picking the epoch; None: the configuration decides."""
 
 
+@dataclass(frozen=True)
+class Split:
+    """How a set is divided into folds: a key of :data:`SPLITS` and, where it takes one, a column; or a file."""
+
+    kind: str
+    column: str = ""
+    file: str = ""
+
+    @classmethod
+    def parse(cls, text: str | Path) -> Split:
+        """Read ``stratified``, ``random``, ``scaffold``, ``{group,time,column}:COLUMN`` or the path of a file.
+
+        Raises:
+            ConfigError: a column is missing, or there is no such way to split.
+        """
+        given = str(text).strip()
+        kind, colon, column = given.partition(":")
+        if kind in SPLITS and bool(colon) == (kind in WITH_COLUMN) and bool(column) == bool(colon):
+            return cls(kind, column)
+        if kind in SPLITS:
+            raise ConfigError(f"the split {given!r} is written {_SPELLING[kind]}")
+        if not isinstance(text, Path) and Path(given).name == given and not Path(given).suffix:
+            near = difflib.get_close_matches(given, SPLITS, 1)
+            if near:
+                raise ConfigError(f"there is no split {given!r}; did you mean {_SPELLING[near[0]]}?")
+        return cls("file", file=given)
+
+    def __str__(self) -> str:
+        return self.file or (f"{self.kind}:{self.column}" if self.column else self.kind)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the folds are in a file."""
+        return self.kind == "file"
+
+    @property
+    def single(self) -> bool:
+        """Whether it gives one fold, however many are asked for."""
+        return self.kind == "column"
+
+
+SPLITS = ("stratified", "random", "scaffold", "group", "time", "column")
+"""Ways to split a set."""
+WITH_COLUMN = ("group", "time", "column")
+"""Those that take the name of a column."""
+_SPELLING = {kind: f"{kind}:COLUMN" if kind in WITH_COLUMN else kind for kind in SPLITS}
+DEFAULT_SPLIT: dict[Task, str] = {"classification": "stratified", "multilabel": "random", "regression": "random"}
+HOLDOUT = 10
+"""A single fold (``folds=1``) tests one part of so many, and sets another aside for validation: 80/10/10."""
+_SIDES = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("valid", "validation", "val", "dev"), "validation"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+"""Values of a column that says train, validation or test, in lower case."""
+
+
+def folds_of(
+    graphs: GraphSet,
+    folds: int = 10,
+    split: str | Path | Sequence[Fold] | None = None,
+    seed: int = 0,
+    task: Task = "classification",
+) -> list[Fold]:
+    """Divide a set into folds; graphs without a target are in none of them.
+
+    Args:
+        graphs: with targets, and with the columns that the split needs.
+        folds: number of folds. 1 is a single division into 80 % training, 10 % validation and 10 % test graphs.
+        split: see :meth:`Split.parse`; the folds themselves; by default stratified for classification, else random.
+        seed: decides stratified, random, scaffold and group folds.
+        task: the task that ``y`` poses.
+
+    Raises:
+        DataError: the set cannot be divided in this way; the message says why.
+    """
+    assert graphs.y is not None, "an evaluation needs targets"
+    known = np.flatnonzero(has_target(graphs.y))
+    if split is not None and not isinstance(split, str | Path):
+        return _with_target(list(split), known, "the folds given")
+    how = Split.parse(DEFAULT_SPLIT[task] if split is None else split)
+    if how.is_file:
+        return _with_target(read_splits(how.file, len(graphs)), known, how.file)
+    if how.kind == "column":
+        return [_by_column(graphs, how.column, known)]
+    if not 1 <= folds <= len(known):
+        raise DataError(f"{folds} folds need 1 or more folds and as many graphs; there are {len(known)}", graphs.name)
+    if how.kind == "time":
+        return _by_time(_column(graphs, how.column, known, "time"), known, folds, f"time:{how.column}")
+    if how.kind in ("stratified", "random"):
+        count = min(HOLDOUT, len(known)) if folds == 1 else folds
+        if how.kind == "random":
+            parts = random_folds(len(known), count, seed)
+        elif task == "classification":
+            parts = stratified_folds(graphs.y[known], count, seed)
+        else:
+            raise DataError(f"stratified folds need classes; random ones suit {task}", graphs.name)
+        if folds == 1:  # the first part is tested, the second is for validation
+            parts = [Fold(parts[0].train, parts[0].test, parts[1].test if len(parts) > 2 else None)]
+    else:
+        if how.kind == "scaffold":
+            from gcaps.evaluation.scaffolds import scaffolds_of
+
+            groups = scaffolds_of(graphs)[known]
+        else:
+            groups = _column(graphs, how.column, known, "group")
+        codes = np.unique(groups, return_inverse=True)[1]
+        parts = [group_holdout(codes, str(how))] if folds == 1 else group_folds(codes, folds, seed, str(how))
+    return [Fold(known[p.train], known[p.test], None if p.validation is None else known[p.validation]) for p in parts]
+
+
+class GraphKFold:
+    """Folds for scikit-learn's ``cv=``, made like those of :func:`gcaps.evaluate`.
+
+    Unlike ``cv=5`` it does not need ``y``: ``cross_val_score(model, graphs, cv=GraphKFold(5))`` stratifies by the
+    graphs' own targets and shuffles, where scikit-learn without ``y`` cuts the set into unshuffled pieces.
+
+    Args:
+        n_splits: number of folds.
+        split: see :func:`folds_of`.
+        random_state: decides the folds.
+        task: ``"auto"``, ``"classification"``, ``"multilabel"`` or ``"regression"``.
+    """
+
+    def __init__(self, n_splits: int = 5, split: str | None = None, random_state: int = 0, task: str = "auto") -> None:
+        self.n_splits, self.split_by, self.random_state, self.task = n_splits, split, random_state, task
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Ints, Ints]]:
+        """Yield training and test positions of each fold.
+
+        Args:
+            X: graphs, or anything :func:`gcaps.load` takes.
+            y: their targets; by default their own.
+            groups: of the graphs, kept whole in place of ``split``.
+        """
+        graphs = load(X, labelled=False)
+        if y is not None:
+            graphs = replace(graphs, y=np.asarray(y))
+        if graphs.y is None:
+            raise DataError("has no targets; give y", graphs.name)
+        split = self.split_by
+        if groups is not None:
+            graphs, split = replace(graphs, columns={"groups": np.asarray(groups)}), "group:groups"
+        assert graphs.y is not None
+        task = resolve_task(graphs.y, self.task, graphs.name).task
+        for fold in folds_of(graphs, self.n_splits, split, self.random_state, task):
+            yield fold.train, fold.test
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of folds."""
+        return 1 if self.split_by is not None and Split.parse(self.split_by).single else self.n_splits
+
+
 def stratified_folds(y: Array, folds: int, seed: int) -> list[Fold]:
-    """``folds`` folds with the class proportions of ``y`` [G], shuffled by ``seed``."""
+    """``folds`` folds with the class proportions of ``y`` [G], shuffled by ``seed``.
+
+    A class with fewer graphs than folds is spread over some of them.
+    """
     from sklearn.model_selection import StratifiedKFold
 
     codes = Classes.of(y).encode(y)
-    smallest = int(np.bincount(codes).min())
-    if not 2 <= folds <= smallest:
-        raise DataError(f"{folds} stratified folds need 2 or more folds and {folds} graphs a class; one has {smallest}")
-    parts = StratifiedKFold(folds, shuffle=True, random_state=seed).split(np.zeros(len(codes)), codes)
+    if folds > np.bincount(codes).max():  # more folds than any class has graphs
+        return random_folds(len(codes), folds, seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # about classes with fewer graphs than folds
+        parts = list(StratifiedKFold(folds, shuffle=True, random_state=seed).split(np.zeros(len(codes)), codes))
     return [Fold(train.astype(np.int64), test.astype(np.int64)) for train, test in parts]
+
+
+def random_folds(graphs: int, folds: int, seed: int) -> list[Fold]:
+    """``folds`` folds of equal size, shuffled by ``seed``."""
+    from sklearn.model_selection import KFold
+
+    parts = KFold(folds, shuffle=True, random_state=seed).split(np.zeros(graphs))
+    return [Fold(train.astype(np.int64), test.astype(np.int64)) for train, test in parts]
+
+
+def group_folds(groups: Ints, folds: int, seed: int, what: str = "group") -> list[Fold]:
+    """``folds`` folds of about equal size that keep every group [G] whole.
+
+    Groups are put, the largest first, into the fold that has the fewest graphs; ``seed`` decides between equals.
+    """
+    sizes = np.bincount(groups)
+    if len(sizes) < folds:
+        raise DataError(f"there are {len(sizes)} groups, too few for {folds} folds that keep each of them whole", what)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(sizes))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    fold_of, filled = np.zeros(len(sizes), dtype=np.int64), np.zeros(folds, dtype=np.int64)
+    for group in order:
+        fold_of[group] = int(filled.argmin())
+        filled[fold_of[group]] += sizes[group]
+    place = fold_of[groups]
+    return [Fold(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(folds)]
+
+
+def group_holdout(groups: Ints, what: str = "group") -> Fold:
+    """One fold of 80 % training, 10 % validation and 10 % test graphs, groups kept whole.
+
+    With scaffolds as groups this is MoleculeNet's scaffold split (as in DeepChem): from the largest group to the
+    smallest, each is put into the first of training, validation and test that has room for it.
+    """
+    sizes, first = np.bincount(groups), np.unique(groups, return_index=True)[1]
+    limits = [len(groups) * (HOLDOUT - 2) / HOLDOUT, len(groups) * (HOLDOUT - 1) / HOLDOUT]
+    sides: tuple[list[int], ...] = ([], [], [])
+    counts = [0, 0, 0]
+    for group in sorted(range(len(sizes)), key=lambda g: (-sizes[g], -first[g])):
+        size = int(sizes[group])
+        side = 0 if counts[0] + size <= limits[0] else 1 if counts[0] + counts[1] + size <= limits[1] else 2
+        counts[side] += size
+        sides[side].append(group)
+    train, validation, test = (np.flatnonzero(np.isin(groups, side)) for side in sides)
+    if not len(test):  # a few large groups
+        validation, test = test, validation
+    if not len(train) or not len(test):
+        raise DataError(f"there are {len(sizes)} groups, too few or too unequal for training and test graphs", what)
+    return Fold(np.sort(np.concatenate([train, validation])), test, validation if len(validation) else None)
+
+
+def _by_time(values: Array, known: Ints, folds: int, what: str) -> list[Fold]:
+    """Train on earlier graphs, test on later ones; graphs of the same time are never on both sides.
+
+    Several folds have growing training sets, as ``sklearn.model_selection.TimeSeriesSplit`` has.
+    """
+    times = _as_times(values, what)
+    order = np.argsort(times, kind="stable")
+    ordered, n = times[order], len(times)
+    changes = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    if len(changes) < folds:
+        raise DataError(f"{len(changes) + 1} different times are too few for {folds} folds", what)
+    size = n / HOLDOUT if folds == 1 else n // (folds + 1)
+    starts: list[int] = []
+    for k in range(folds):  # the change of time nearest to where parts of equal size would begin
+        left = changes[changes > (starts[-1] if starts else 0)]
+        left = left[: len(left) - (folds - 1 - k)]
+        starts.append(int(left[np.abs(left - (n - (folds - k) * size)).argmin()]))
+    found = [
+        Fold(np.sort(known[order[:start]]), np.sort(known[order[start:end]])) for start, end in pairwise([*starts, n])
+    ]
+    before = changes[changes < starts[0]]
+    if folds == 1 and len(before):
+        begin = int(before[np.abs(before - (n - 2 * size)).argmin()])
+        found = [found[0]._replace(validation=np.sort(known[order[begin : starts[0]]]))]
+    return found
+
+
+def _as_times(values: Array, what: str) -> Array:
+    """Numbers as they are; strings as numbers or ISO 8601 dates."""
+    if values.dtype.kind in "iufM":
+        return values
+    texts = [str(value).strip() for value in values.tolist()]
+    try:
+        return np.array([float(text) for text in texts], dtype=np.float64)
+    except ValueError:
+        pass
+    found = []
+    for text in texts:
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            raise DataError(f"{text!r} is neither a number nor an ISO 8601 date such as 2024-05-31", what) from None
+        found.append((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    return np.array(found, dtype=np.float64)
+
+
+def _by_column(graphs: GraphSet, name: str, known: Ints) -> Fold:
+    """The fold of a column that says train, validation or test."""
+    values = [str(value).strip().lower() for value in _column(graphs, name, known, "column").tolist()]
+    unknown = sorted({value for value in values if value not in _SIDES})
+    if unknown:
+        listed = ", ".join(map(repr, unknown[:5]))
+        raise DataError(
+            f"holds {listed}; its values are train, validation (valid, val, dev) and test", f"column:{name}"
+        )
+    sides = np.array([_SIDES[value] for value in values])
+    train, validation, test = (known[sides == side] for side in ("train", "validation", "test"))
+    if not len(train) or not len(test):
+        raise DataError(f"names no {'training' if not len(train) else 'test'} graphs", f"column:{name}")
+    return Fold(np.sort(np.concatenate([train, validation])), test, validation if len(validation) else None)
+
+
+def _column(graphs: GraphSet, name: str, known: Ints, kind: str) -> Array:
+    """The values of a column for the graphs with a target; none may be missing."""
+    if name not in graphs.columns:
+        there = f"it has {', '.join(graphs.columns)}" if graphs.columns else "it has no further columns"
+        raise DataError(f"the split {kind}:{name} needs a column {name!r} of the table; {there}", graphs.name)
+    values = np.asarray(graphs.columns[name])[known]
+    lacking = missing(values)
+    if lacking.any():
+        rows = ", ".join(map(str, known[lacking][:5]))
+        raise DataError(f"{int(lacking.sum())} graphs have no value (graph {rows})", f"{kind}:{name}")
+    return values
+
+
+def _with_target(folds: list[Fold], known: Ints, what: str) -> list[Fold]:
+    """The folds without graphs that have no target."""
+    found = []
+    for number, fold in enumerate(folds):
+        sides = [None if side is None else side[np.isin(side, known)] for side in fold]
+        train, test, validation = sides
+        assert train is not None
+        assert test is not None
+        if not len(train) or not len(test):
+            raise DataError(f"fold {number} has no training or no test graphs with a target", what)
+        found.append(Fold(train, test, validation if validation is None or len(validation) else None))
+    return found
+
+
+def split_notes(graphs: GraphSet, folds: int, split: str | None, task: Task) -> list[str]:
+    """What a reader should know about the folds: graphs without a target, and classes with fewer graphs than folds."""
+    assert graphs.y is not None
+    notes = []
+    lacking = np.flatnonzero(~has_target(graphs.y))
+    if len(lacking):
+        listed = ", ".join(str(graphs.ids[i]) if graphs.ids is not None else str(i) for i in lacking[:5])
+        more = ", …" if len(lacking) > 5 else ""
+        verb = "graph has" if len(lacking) == 1 else "graphs have"
+        notes.append(
+            f"{len(lacking):,} {verb} no target and {'is' if len(lacking) == 1 else 'are'} left out ({listed}{more})"
+        )
+    if task == "classification" and split in (None, "stratified") and folds > 1:
+        classes = Classes.of(graphs.y)
+        codes = classes.encode(graphs.y)
+        counts = np.bincount(codes[codes >= 0], minlength=len(classes))
+        rare = [
+            f"{name} ({count})" for name, count in zip(classes.names.tolist(), counts, strict=True) if count < folds
+        ]
+        if rare:
+            listed = ", ".join(rare[:5]) + (", …" if len(rare) > 5 else "")
+            notes.append(f"classes with fewer graphs than the {folds} folds are missing from some of them: {listed}")
+    return notes
 
 
 def read_splits(path: str | Path, num_graphs: int) -> list[Fold]:
@@ -78,11 +405,3 @@ def write_splits(folds: Sequence[Fold]) -> list[dict[str, list[int]]]:
         {"train": np.setdiff1d(f.train, h).tolist(), "validation": h.tolist(), "test": f.test.tolist()}
         for f, h in zip(folds, held, strict=True)
     ]
-
-
-def folds_of(graphs: GraphSet, folds: int, splits: str | Path | Sequence[Fold] | None, seed: int) -> list[Fold]:
-    """The folds of a set: ``folds`` stratified ones drawn with ``seed``, or those of the file or list ``splits``."""
-    if splits is None:
-        assert graphs.y is not None
-        return stratified_folds(graphs.y, folds, seed)
-    return read_splits(splits, len(graphs)) if isinstance(splits, str | Path) else list(splits)

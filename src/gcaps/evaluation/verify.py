@@ -23,6 +23,9 @@ from gcaps.evaluation.worker import Worker
 TOLERANCE = 1e-4 + SCORE_UNIT / 2
 """Scores may differ by this much, which includes their rounding in a record; predictions must be equal."""
 
+VALUE_TOLERANCE = 1e-4
+"""Predicted values may differ by this share of the largest."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -101,7 +104,9 @@ def _verdict(plan: Plan, planned: PlannedData, graphs: GraphSet, recorded: Outco
     if recorded.candidates:  # the choice is repeated, too
         configs = next(e.configs for e in plan.entries if (e.data, e.label) == (recorded.data, recorded.label))
     with threadpool_limits(1, user_api="blas"):
-        worker = Worker(PreparedSet(graphs), recorded.method, configs, recorded.seed)
+        worker = Worker(
+            *(PreparedSet(graphs), recorded.method, configs, recorded.seed), task=planned.task, metric=planned.metric
+        )
         again = worker.run(fold, recorded.fold)
     if again.config != recorded.config:
         return Verdict(name, "different", "another configuration was chosen")
@@ -111,9 +116,16 @@ def _verdict(plan: Plan, planned: PlannedData, graphs: GraphSet, recorded: Outco
 
 
 def _compared(name: str, recorded: FoldResult, again: FoldResult, changed: list[str]) -> Verdict:
-    before, after = np.array(recorded.predictions), np.array(again.predictions)
-    wrong, gap = int((before != after).sum()), float(np.abs(np.subtract(recorded.scores, again.scores)).max())
-    detail = f"fold {recorded.fold}: {wrong} of {len(before)} predictions differ, scores by up to {gap:.2g}"
-    if wrong or gap > TOLERANCE:
+    before, after = recorded.arrays()[1], again.arrays()[1]
+    if recorded.task == "regression":
+        scale = max(float(np.abs(before).max()), 1e-300)
+        gap = float(np.abs(before - after).max()) / scale
+        detail = f"fold {recorded.fold}: {len(before)} values differ by up to {gap:.2g} of the largest"
+        same, tested = gap <= VALUE_TOLERANCE, f"{len(before)} values"
+    else:
+        wrong, gap = int((before != after).sum()), float(np.abs(np.subtract(recorded.scores, again.scores)).max())
+        detail = f"fold {recorded.fold}: {wrong} of {before.size} predictions differ, scores by up to {gap:.2g}"
+        same, tested = not wrong and gap <= TOLERANCE, f"{before.size} predictions"
+    if not same:
         return Verdict(name, "different", detail + (f"; recorded with {', '.join(changed)}" if changed else ""))
-    return Verdict(name, "same", f"fold {recorded.fold}: {len(before)} predictions")
+    return Verdict(name, "same", f"fold {recorded.fold}: {tested}")

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
+from gcaps.config import check_parameters
 from gcaps.data.arrays import Array, Floats
-from gcaps.data.catalog import cache_folder
+from gcaps.data.catalog import cache_folder, load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.files import replacing
@@ -29,7 +32,7 @@ _OPTIONS = ("method", "memory", "partners", "projections", "random_state")
 _DIGEST = 32
 
 
-class _Histograms(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
+class _Histograms(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
     """Fitting of the bins, the same for histograms of nodes and of graphs."""
 
     _scales: ClassVar[tuple[str, ...]]
@@ -46,14 +49,15 @@ class _Histograms(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
     n_jobs: int | None
     verbose: bool
 
-    def fit(self, graphs: GraphSet | PreparedSet, y: object = None, *, indices: Array | None = None) -> Self:
+    def fit(self, X: Any, y: object = None, *, indices: Array | None = None) -> Self:
         """Fit the bins to training graphs.
 
         Args:
-            graphs: a set; a PreparedSet keeps its distances for the next fold.
+            X: graphs in any form that :func:`gcaps.load` takes; a PreparedSet keeps its distances for the next fold.
             y: ignored.
             indices: positions of the training graphs in the set; by default all.
         """
+        check_parameters(self)
         if self.scale not in self._scales:
             raise ValueError(
                 f"scale must be {', '.join(self._scales[:-1])} or {self._scales[-1]}; given {self.scale!r}"
@@ -67,6 +71,7 @@ class _Histograms(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
             raise ValueError(
                 f"method must be auto, exact or sketch, partners and projections at least 1; given {given}"
             )
+        graphs = _graphs(X)
         if isinstance(graphs, GraphSet) and indices is not None:
             graphs, indices = graphs.subset(indices), None
         distances = self._distances(graphs)
@@ -86,9 +91,23 @@ class _Histograms(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
         """Columns of :meth:`transform`: the bins, overflow, unreachable."""
         return self.bins + 2
 
-    def fit_transform(self, graphs: GraphSet | PreparedSet, y: object = None) -> Floats:
+    @property
+    def _n_features_out(self) -> int:
+        check_is_fitted(self)
+        return self.num_features
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "range_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def fit_transform(self, X: Any, y: object = None) -> Floats:
         """Fit to graphs, then transform them."""
-        prepared = PreparedSet.of(graphs)
+        prepared = PreparedSet.of(_graphs(X))
         transformed: Floats = self.fit(prepared).transform(prepared)
         return transformed
 
@@ -104,6 +123,10 @@ class _Histograms(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sci
         from gcaps.features.binning import Bins
 
         return Bins(self.range_, self.bins, self.edges_, self.soft)
+
+
+def _graphs(X: Any) -> GraphSet | PreparedSet:
+    return X if isinstance(X, GraphSet | PreparedSet) else load(X, labelled=False)
 
 
 class FGSD(_Histograms):
@@ -160,9 +183,10 @@ class FGSD(_Histograms):
         self.method, self.memory, self.partners, self.projections = method, memory, partners, projections
         self.random_state, self.n_jobs, self.cache, self.verbose = random_state, n_jobs, cache, verbose
 
-    def transform(self, graphs: GraphSet | PreparedSet) -> Floats:
-        """[N, bins + 2] float32 features of every node of the set."""
-        counts, class_of = self._rows(graphs)
+    def transform(self, X: Any) -> Floats:
+        """[N, bins + 2] float32 features of every node of the graphs."""
+        check_is_fitted(self)
+        counts, class_of = self._rows(_graphs(X))
         if self.scale == "log":
             np.log1p(counts, out=counts)
         return counts[class_of]
@@ -236,9 +260,10 @@ class GraphFGSD(_Histograms):
         self.method, self.memory, self.partners, self.projections = method, memory, partners, projections
         self.random_state, self.n_jobs, self.verbose = random_state, n_jobs, verbose
 
-    def transform(self, graphs: GraphSet | PreparedSet) -> Floats:
+    def transform(self, X: Any) -> Floats:
         """[G, bins + 2] float64 features of every graph."""
-        counts = self._distances(graphs).of_graphs(self._fitted_bins())
+        check_is_fitted(self)
+        counts = self._distances(_graphs(X)).of_graphs(self._fitted_bins())
         if self.scale == "share":
             counts /= np.maximum(counts.sum(axis=1, keepdims=True), 1)
         return np.log1p(counts) if self.scale == "log" else counts

@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from joblib import cpu_count
@@ -16,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from gcaps.config import check_parameters
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
@@ -39,6 +41,9 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     """
 
     normalize: bool
+    random_state: int
+    edge_labels: bool | Literal["auto"] = False
+    """Whether edge labels are compared; a parameter of the kernels whose definition has them."""
 
     def pairwise(self, graphs: GraphSet) -> bool:
         """Whether k(G, H) depends on G and H alone, not on the training graphs."""
@@ -51,6 +56,9 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             X: training graphs.
             y: ignored.
         """
+        if "random_state" in self.get_params():
+            check_seed(self.random_state)
+        check_parameters(self)
         self._fit(self._graphs(X, fitting=True))
         return self
 
@@ -72,7 +80,8 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def state(self) -> State:
         """Return what ``fit`` learned as arrays and JSON values; parameters are not part of it."""
         check_is_fitted(self, "_scale_")
-        return {"scale": self._scale_}, {"label_columns": self.label_columns_}
+        values = {"label_columns": self.label_columns_, "edge_label_columns": self.edge_label_columns_}
+        return {"scale": self._scale_}, values
 
     def restore(self, arrays: Mapping[str, Array], values: Mapping[str, Any]) -> Self:
         """Set the state that :meth:`state` returned for a kernel with the same parameters.
@@ -80,6 +89,7 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         ``transform`` then returns the same numbers, bit for bit.
         """
         self._scale_, self.label_columns_ = arrays["scale"], values["label_columns"]
+        self.edge_label_columns_ = values.get("edge_label_columns", int(self.edge_labels is True))
         return self
 
     def restrict(self, positions: Sequence[int] | Array) -> Self:
@@ -100,19 +110,40 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.transformer_tags.preserves_dtype = []
-        tags.no_validation = True
         return tags
 
     def _graphs(self, X: Any, fitting: bool) -> GraphSet:
         graphs = load(X, labelled=False)
         columns = 0 if graphs.node_labels is None else graphs.node_labels.shape[1]
         if fitting:
-            self.label_columns_ = columns
-        elif columns != self.label_columns_:
+            self.label_columns_, self.edge_label_columns_ = columns, self._edge_label_columns(graphs)
+            return graphs
+        if columns != self.label_columns_:
             raise DataError(
                 f"{graphs.name} has {columns} columns of node labels; the kernel was fitted on {self.label_columns_}"
             )
+        if not self.edge_label_columns_:
+            return graphs
+        if graphs.edge_labels is None and not len(graphs.col):
+            return replace(graphs, edge_labels=np.zeros((0, self.edge_label_columns_), dtype=np.int64))
+        columns = 0 if graphs.edge_labels is None else graphs.edge_labels.shape[1]
+        if columns != self.edge_label_columns_:
+            raise DataError(
+                f"{graphs.name} has {columns} columns of edge labels; the kernel was fitted on "
+                f"{self.edge_label_columns_}"
+            )
         return graphs
+
+    def _edge_label_columns(self, graphs: GraphSet) -> int:
+        """Return the number of columns of edge labels to compare, 0 if edge labels do not count."""
+        if self.edge_labels is True and graphs.edge_labels is None:
+            raise DataError(f"{graphs.name} has no edge labels; set edge_labels=False")
+        return graphs.edge_labels.shape[1] if self.edge_labels and graphs.edge_labels is not None else 0
+
+    def compares_edge_labels(self, graphs: GraphSet) -> bool:
+        """Whether edge labels count: as ``fit`` found; before ``fit``, as the parameter and ``graphs`` say."""
+        fitted: int | None = getattr(self, "edge_label_columns_", None)
+        return (self._edge_label_columns(graphs) if fitted is None else fitted) > 0
 
     @abstractmethod
     def _fit(self, graphs: GraphSet) -> None:

@@ -14,7 +14,7 @@ from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import Hashes, neighbors_of_set
 from gcaps.errors import ConfigError
-from gcaps.kernels.base import FeatureKernel, GraphKernel, State, check_seed, inverse_root
+from gcaps.kernels.base import FeatureKernel, GraphKernel, State, inverse_root
 from gcaps.kernels.gram import gram, squares, take_columns
 from gcaps.kernels.graphlet import Graphlet
 from gcaps.kernels.shortest_path import ShortestPath
@@ -49,6 +49,7 @@ class DeepGraphKernel(GraphKernel):
         share: s, from 0 (the base kernel) to 1.
         n_iter: refinements of ``wl``.
         size: nodes of a graphlet.
+        edge_labels: include the edge labels in the refinement of ``wl``; ``"auto"``: if the training graphs have them.
         random_state: seed of the samples and of the decomposition.
         normalize: divide by √(k(G, G) k(H, H)).
 
@@ -64,11 +65,12 @@ class DeepGraphKernel(GraphKernel):
         share: float = 0.1,
         n_iter: int = 3,
         size: int = 5,
+        edge_labels: bool | Literal["auto"] = "auto",
         random_state: int = 0,
-        normalize: bool = False,
+        normalize: bool = True,
     ) -> None:
         self.base, self.dimension, self.share, self.n_iter, self.size = base, dimension, share, n_iter, size
-        self.random_state, self.normalize = random_state, normalize
+        self.edge_labels, self.random_state, self.normalize = edge_labels, random_state, normalize
 
     def pairwise(self, graphs: GraphSet) -> bool:
         """Return False: the embedding depends on the training graphs."""
@@ -96,8 +98,14 @@ class DeepGraphKernel(GraphKernel):
 
     def _base_kernel(self) -> FeatureKernel:
         if self.base == "wl":
-            return WeisfeilerLehman(self.n_iter)
+            return WeisfeilerLehman(self.n_iter, edge_labels=self.edge_label_columns_ > 0)
         return ShortestPath() if self.base == "sp" else Graphlet(self.size, random_state=self.random_state)
+
+    def _edge_label_columns(self, graphs: GraphSet) -> int:
+        columns = super()._edge_label_columns(graphs)
+        if self.edge_labels is True and self.base != "wl":
+            raise ConfigError(f"edge_labels=True goes with base='wl', not {self.base!r}")
+        return columns if self.base == "wl" else 0
 
     def _fit(self, graphs: GraphSet) -> None:
         if self.base not in ("wl", "sp", "graphlet"):
@@ -106,11 +114,11 @@ class DeepGraphKernel(GraphKernel):
             raise ConfigError(
                 f"dimension must be at least 1 and share from 0 to 1, not {self.dimension} and {self.share}"
             )
-        check_seed(self.random_state)
         self.base_ = self._base_kernel().fit(graphs)
         counts = self.base_._train_
         if self.base == "wl":
-            self._columns_, together = node_cooccurrence(graphs, self.n_iter, self.base_.vocabulary_, self.random_state)
+            words = color_hashes(refine(graphs, self.n_iter, edge_labels=self.edge_label_columns_ > 0))
+            self._columns_, together = node_cooccurrence(graphs, words, self.base_.vocabulary_, self.random_state)
         else:
             self._columns_, together = graph_cooccurrence(counts)
         self._vectors_ = embedding(together, self.dimension, self.random_state)
@@ -144,14 +152,15 @@ class DeepGraphKernel(GraphKernel):
         self.base_._train_, self.base_._scale_ = self.base_._train_[positions], self.base_._scale_[positions]
 
 
-def node_cooccurrence(graphs: GraphSet, n_iter: int, vocabulary: Hashes, seed: int) -> tuple[Ints, csr_array]:
-    """Count colors that occur at the same node or at neighbors, from a sample of nodes and neighbors.
+def node_cooccurrence(graphs: GraphSet, colors: Hashes, vocabulary: Hashes, seed: int) -> tuple[Ints, csr_array]:
+    """Count colors [N, h+1] that occur at the same node or at neighbors, from a sample of nodes and neighbors.
 
     Returns:
         Positions in the vocabulary of the W most frequent colors, [W], and the symmetric matrix of counts, [W, W].
     """
     rng = np.random.default_rng(seed)
-    words = np.searchsorted(vocabulary, color_hashes(refine(graphs, n_iter)))
+    words = np.searchsorted(vocabulary, colors)
+    each = colors.shape[1]
     kept = _most_frequent(np.bincount(words.ravel(), minlength=len(vocabulary)), _MAX_COLORS)
     number = np.full(len(vocabulary), -1)
     number[kept] = np.arange(len(kept))
@@ -166,9 +175,7 @@ def node_cooccurrence(graphs: GraphSet, n_iter: int, vocabulary: Hashes, seed: i
             others.append(np.where(degree > 0, col[np.minimum(arc, len(col) - 1)], nodes))
     total: csr_array = csr_array((len(kept), len(kept)))
     for other in others:
-        pair = np.stack(
-            [np.repeat(words[nodes], n_iter + 1, axis=1).ravel(), np.tile(words[other], n_iter + 1).ravel()]
-        )
+        pair = np.stack([np.repeat(words[nodes], each, axis=1).ravel(), np.tile(words[other], each).ravel()])
         pair = pair[:, (pair >= 0).all(axis=0)]
         total = total + coo_array((np.ones(pair.shape[1]), tuple(pair)), shape=total.shape).tocsr()
     return kept, total + total.T

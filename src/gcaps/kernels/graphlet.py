@@ -13,7 +13,7 @@ from gcaps.data.arrays import Array, Ints, pointer
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import Hashes, join, mix, sums
 from gcaps.errors import ConfigError
-from gcaps.kernels.base import FeatureKernel, SubstructureCounts, check_seed, map_threads, mix64, split_work
+from gcaps.kernels.base import FeatureKernel, SubstructureCounts, map_threads, mix64, split_work
 
 _WORK = 500_000
 """Nodes and arcs, or samples, of the graphs of one task."""
@@ -43,7 +43,7 @@ class Graphlet(FeatureKernel):
         connected: bool = False,
         samples: int = 2000,
         random_state: int = 0,
-        normalize: bool = False,
+        normalize: bool = True,
         n_jobs: int | None = 2,
         verbose: bool = False,
     ) -> None:
@@ -56,7 +56,6 @@ class Graphlet(FeatureKernel):
             raise ConfigError(f"size must be from 3 to 7, not {self.size}")
         if self.samples < 1:
             raise ConfigError(f"samples must be at least 1, not {self.samples}")
-        check_seed(self.random_state)
         return self._exact(graphs) if self.size < 5 else self._sampled(graphs)
 
     def _exact(self, graphs: GraphSet) -> SubstructureCounts:

@@ -12,7 +12,7 @@ from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import Hashes
 from gcaps.errors import ConfigError
-from gcaps.kernels.base import GraphKernel, State, check_seed, map_threads, mix64, node_hashes, split_work
+from gcaps.kernels.base import GraphKernel, State, map_threads, mix64, node_hashes, split_work
 
 _NODES = 4096
 """Nodes of one task."""
@@ -77,7 +77,7 @@ class MultiscaleLaplacian(GraphKernel):
         rank: int = 10,
         samples: int = 100,
         random_state: int = 0,
-        normalize: bool = False,
+        normalize: bool = True,
         n_jobs: int | None = 2,
         verbose: bool = False,
     ) -> None:
@@ -112,7 +112,6 @@ class MultiscaleLaplacian(GraphKernel):
                 raise ConfigError(f"{name} must be at least {lowest}, not {getattr(self, name)}")
         if not (self.eta > 0 and self.gamma > 0):
             raise ConfigError(f"eta and gamma must be positive, not {self.eta} and {self.gamma}")
-        check_seed(self.random_state)
         hashes = node_hashes(graphs, True)
         labels, count = np.unique(hashes, return_counts=True)
         self.labels_ = np.sort(labels[np.argsort(-count, kind="stable")[: self.rank]])

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import neighbors_of_set
-from gcaps.errors import ConfigError, DataError
+from gcaps.errors import ConfigError
 from gcaps.kernels.base import GraphKernel, State, inverse_root, map_threads, split_work
 
 DAMPED = 0.7
@@ -37,7 +37,7 @@ class RandomWalk(GraphKernel):
     Args:
         decay: λ.
         labels: match node labels if there are any.
-        edge_labels: match edge labels as well.
+        edge_labels: match edge labels as well; ``"auto"``: if the training graphs have them.
         diverging: treatment of graphs with λ μ² ≥ 1: ``raise`` an error that gives the largest possible decay, or
             ``damp`` each of these graphs alone, to √λ = 0.7/μ(G).
         tol: relative size of the truncated rest of a series.
@@ -53,10 +53,10 @@ class RandomWalk(GraphKernel):
         decay: float = 1e-3,
         *,
         labels: bool = True,
-        edge_labels: bool = False,
+        edge_labels: bool | Literal["auto"] = "auto",
         diverging: Literal["raise", "damp"] = "raise",
         tol: float = 1e-10,
-        normalize: bool = False,
+        normalize: bool = True,
         n_jobs: int | None = 2,
         verbose: bool = False,
     ) -> None:
@@ -67,7 +67,9 @@ class RandomWalk(GraphKernel):
         """Return φ of the kernel without labels, [m, K+1]."""
         check_is_fitted(self, "_scale_")
         if self._train_ is not None:
-            raise ConfigError("the random-walk kernel with labels has no explicit features; set labels=False")
+            raise ConfigError(
+                "the random-walk kernel with labels has no explicit features; set labels=False, edge_labels=False"
+            )
         graphs = self._graphs(X, fitting=False)
         return walk_sums(graphs, self._root(graphs), self.tol)
 
@@ -92,11 +94,9 @@ class RandomWalk(GraphKernel):
     def _fit(self, graphs: GraphSet) -> None:
         if self.diverging not in ("raise", "damp"):
             raise ConfigError(f"diverging must be raise or damp, not {self.diverging!r}")
-        if self.edge_labels and graphs.edge_labels is None:
-            raise DataError(f"{graphs.name} has no edge labels; set edge_labels=False")
         root = self._root(graphs)
         self._train_ = None
-        if self.edge_labels or (self.labels and graphs.node_labels is not None):
+        if self.compares_edge_labels(graphs) or (self.labels and graphs.node_labels is not None):
             self._train_ = GraphSet(name=graphs.name, **{key: getattr(graphs, key) for key in _ARRAYS})
             self._scale_ = inverse_root(self._diagonal(graphs))
         else:
@@ -155,7 +155,8 @@ def _labelled_cross(
 
     symmetric = left is right
     sets = [left] if symmetric else [left, right]
-    labels, mirrored = number_labels(sets, kernel.labels and left.node_labels is not None, kernel.edge_labels)
+    by_node = kernel.labels and left.node_labels is not None
+    labels, mirrored = number_labels(sets, by_node, kernel.compares_edge_labels(left))
     found = [roots(s, decays, kernel.diverging) for s in sets]
     root, bound = (found[0][0], found[-1][0]), (found[0][1], found[-1][1])
     G = unite(left, np.arange(len(left) + 1), *labels[0])

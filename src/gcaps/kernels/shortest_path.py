@@ -43,7 +43,7 @@ class ShortestPath(FeatureKernel):
         *,
         labels: bool = True,
         bin_width: float | None = None,
-        normalize: bool = False,
+        normalize: bool = True,
         n_jobs: int | None = 2,
         verbose: bool = False,
     ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from gcaps.data.arrays import Ints
@@ -17,23 +19,29 @@ class WeisfeilerLehman(FeatureKernel):
     k(G, H) = Σ_{i=0..h} Σ_c n_i,c(G) n_i,c(H), where n_i,c is the number of nodes with color c after i refinements.
 
     A node's next color is its color and the multiset of its neighbors' colors (with ``edge_labels``, of the pairs of
-    arc label and neighbor's color). The initial colors are the node labels, or the degrees if there are none.
+    edge label and neighbor's color). The initial colors are the node labels, or the degrees if there are none.
 
     Args:
         n_iter: number of refinements h.
         labels: start from the node labels; if False, from the degrees.
-        edge_labels: include the edge labels in the refinement.
+        edge_labels: include the edge labels in the refinement; ``"auto"``: if the training graphs have them.
         normalize: divide by √(k(G, G) k(H, H)).
     """
 
     def __init__(
-        self, n_iter: int = 4, *, labels: bool = True, edge_labels: bool = False, normalize: bool = False
+        self,
+        n_iter: int = 4,
+        *,
+        labels: bool = True,
+        edge_labels: bool | Literal["auto"] = "auto",
+        normalize: bool = True,
     ) -> None:
         self.n_iter, self.labels, self.edge_labels, self.normalize = n_iter, labels, edge_labels, normalize
 
     def count_substructures(self, graphs: GraphSet) -> SubstructureCounts:
         """Count the colors of all refinements; a color's hash includes the number of the refinement."""
-        return color_counts(graphs, refine(graphs, self.n_iter, labels=self.labels, edge_labels=self.edge_labels))
+        arcs = self.compares_edge_labels(graphs)
+        return color_counts(graphs, refine(graphs, self.n_iter, labels=self.labels, edge_labels=arcs))
 
 
 class WLOptimalAssignment(WeisfeilerLehman):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
@@ -13,23 +14,23 @@ from gcaps.data.arrays import Array, Ints
 from gcaps.data.audit import describe, facts
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import stored_hashes, wl_hashes
+from gcaps.data.targets import Task
 from gcaps.errors import GcapsError
-from gcaps.evaluation.metrics import Calibration, Hard, calibration, hardest_graphs
+from gcaps.evaluation.diagnostics import Hard, hardest_graphs
+from gcaps.evaluation.metrics import METRICS, Metric
 from gcaps.evaluation.outcome import Outcome
 from gcaps.evaluation.plan import PlannedData
-from gcaps.evaluation.published import published
-from gcaps.evaluation.result import FoldResult
+from gcaps.evaluation.splits import Fold
 from gcaps.evaluation.statistics import PairedTest
 from gcaps.report import figures
+from gcaps.report.class_errors import ClassRow, MethodErrors, class_errors, class_rows
 from gcaps.report.graph_drawing import draw_graph
-from gcaps.report.study import OURS, Entry, Majority, MethodName, Study
+from gcaps.report.residuals import MethodResiduals, method_residuals
+from gcaps.report.study import OURS, Baseline, Entry, Majority, MethodName, Study
+from gcaps.report.summary import published_beside, spread
 
 MAX_DRAWN = 8
 """Number of graphs that are drawn."""
-MAX_MISTAKES = 10
-"""Number of confident mistakes that are listed."""
-MAX_CLASSES = 10
-"""Confusion matrices of more classes are not shown."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +42,8 @@ class Leakage:
     """Stored identically: same node order, labels and attributes."""
     wl_equal: int
     """Equal Weisfeiler-Lehman hash, which is an upper bound on isomorphic graphs."""
-    conflicting: int
-    """Of those, test graphs whose duplicates in training all have another class."""
+    conflicting: int | None
+    """Of those, test graphs whose duplicates in training all have another class; None without classes."""
 
 
 @dataclass(frozen=True)
@@ -70,61 +71,35 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Mistake:
-    """A test graph that was misclassified."""
-
-    graph: int
-    fold: int
-    truth: str
-    prediction: str
-    probability: float
-    """Probability of the predicted class."""
-    truth_probability: float
-    """Probability of the true class."""
-
-
-@dataclass(frozen=True)
-class MethodErrors:
-    """Errors of one method, all folds together."""
-
-    name: MethodName
-    wrong: int
-    tested: int
-    confusion: list[list[tuple[int, float]]] | None
-    """[true][predicted] number of graphs and share of the true class; None if there are too many classes."""
-    calibration: Calibration | None
-    """None if the method gives no scores."""
-    reliability: Markup | None
-    histogram: Markup | None
-    """Only on the page of a single method."""
-    mistakes: list[Mistake]
-    """Wrong predictions with the highest probability."""
-
-
-@dataclass(frozen=True)
 class DrawnGraph:
-    """A graph that is hard or was misclassified."""
+    """A graph that is hard, or whose prediction is wrong."""
 
     graph: int
     truth: str
+    words: str
+    """What was predicted, or by which methods it was misclassified."""
     nodes: int | None = None
     """None if the data could not be loaded."""
     picture: Markup | None = None
     """None if the graph is too large or could not be loaded."""
-    hard: Hard | None = None
-    mistake: Mistake | None = None
-    missed: str = ""
-    """Methods that misclassify a hard graph."""
 
 
 @dataclass(frozen=True)
-class ClassRow:
-    """A class, its number of tested graphs, and the share of them that each method classifies correctly."""
+class MetricRow:
+    """A metric of every method."""
+
+    metric: Metric
+    values: list[str]
+    headline: bool
+
+
+@dataclass(frozen=True)
+class TargetRow:
+    """One of several targets: its known values and the headline metric of every method."""
 
     name: str
-    graphs: int
-    share: float
-    recall: list[float | None]
+    known: int
+    values: list[float | None]
 
 
 @dataclass(frozen=True)
@@ -134,24 +109,35 @@ class DataSection:
     number: int
     planned: PlannedData
     classes: list[str]
+    metric: Metric
+    """The headline metric."""
+    baseline: Baseline | None
     majority: Majority | None
     loaded: LoadedData
     methods: list[MethodName]
     """Methods with at least one result, in the order of the plan."""
     differences: list[Difference]
-    accuracies: dict[tuple[int, int], list[float | None]]
-    """By seed and fold, the honest accuracy of each method."""
+    metrics: list[MetricRow]
+    targets: list[TargetRow]
+    """Only where there are several."""
+    values: dict[tuple[int, int], list[float | None]]
+    """By seed and fold, the headline metric of each method."""
     folds: list[Outcome]
     """Done cells of the method on the page of a single method."""
     pictures: dict[str, Markup | None]
-    accuracy_curves: list[tuple[MethodName, Markup]]
+    score_curves: list[tuple[MethodName, Markup]]
     loss_curves: list[tuple[MethodName, Markup]]
     validation: bool
     """Whether a method chose its epoch on validation graphs."""
     maps: list[tuple[MethodName, Markup]]
+    map_groups: list[str]
+    """What the colors of the maps mean."""
     errors: list[MethodErrors]
+    """Only of classifiers."""
+    residuals: list[MethodResiduals]
+    """Only of regressors."""
     drawn: list[DrawnGraph]
-    """Hardest graphs of several methods, or the most confident mistakes of one."""
+    """Hardest graphs of several methods, or the most confident mistakes or largest errors of one."""
     missed_by_most: int
     """Number of graphs that more than half of the methods misclassify."""
     missed_by_all: int
@@ -164,94 +150,172 @@ class DataSection:
 def data_section(study: Study, number: int) -> DataSection:
     """Load a data set if possible and collect everything the page shows about it."""
     planned = study.sets[number]
-    data, truth, majority = planned.name, study.truth(planned.name), study.majority(planned.name)
+    data, majority = planned.name, study.majority(planned.name)
+    truth, baseline = study.truth(data), study.baseline(data)
     classes = study.classes(data)
     entries = [entry for entry in study.of_set(data) if entry.folds]
     complete = study.complete(data)
-    loaded = load_data(planned, _test_folds(entries))
+    loaded = load_data(planned, *_test_folds(entries))
     size = figures.LARGE if study.single else figures.SMALL
     bounds = figures.curve_bounds(entries)
-    errors = [_errors(entry, classes, detailed=study.single) for entry in entries]
-    hard = hardest_graphs({entry.label: entry.folds for entry in entries})
-    if study.single and errors and errors[0].mistakes:
-        drawn = [DrawnGraph(m.graph, m.truth, mistake=m) for m in errors[0].mistakes[:MAX_DRAWN]]
-    else:
-        drawn = [
-            DrawnGraph(
-                h.graph, classes[truth[h.graph]], hard=h, missed=", ".join(study.names[m].short for m in h.missed)
-            )
-            for h in hard[:MAX_DRAWN]
-        ]
+    errors: list[MethodErrors] = []
+    residuals: list[MethodResiduals] = []
+    hard: list[Hard] = []
+    if planned.task == "classification":
+        errors = [class_errors(entry, classes, detailed=study.single) for entry in entries]
+        hard = hardest_graphs({entry.label: entry.folds for entry in entries})
+    elif planned.task == "regression":
+        residuals = [method_residuals(entry, planned.targets, detailed=study.single) for entry in entries]
     alone = entries[0] if study.single and entries else None
+    shown = alone if alone is not None and alone.values else None
     pictures = {
-        "rules": figures.rule_dots(complete, majority, published(data) if study.single else ()),
-        "folds": None if alone is None or majority is None else figures.fold_accuracies(alone, majority),
+        "rules": figures.rule_dots(complete, baseline, published_beside(study, data) if study.single else ()),
+        "folds": None if shown is None else figures.fold_values(shown, baseline),
         "seconds": None if study.single else figures.cost_scatter(complete, "seconds"),
         "memory": None if study.single else figures.cost_scatter(complete, "peak_mib"),
     }
+    groups, names, kind = _map_groups(planned.task, truth, classes)
     return DataSection(
         number=number,
         planned=planned,
         classes=classes,
+        metric=study.metric(data),
+        baseline=baseline,
         majority=majority,
         loaded=loaded,
         methods=[entry.name for entry in entries],
         differences=[] if study.single else _differences(study, data),
-        accuracies=_accuracies(entries),
+        metrics=_metric_rows(entries),
+        targets=_target_rows(entries, planned.targets),
+        values=_values(entries),
         folds=[] if alone is None else [outcome for outcome in alone.outcomes if outcome.result is not None],
         pictures=pictures,
-        accuracy_curves=_present((e.name, figures.accuracy_curves(e, bounds, size)) for e in entries),
+        score_curves=_present((e.name, figures.score_curves(e, bounds, size)) for e in entries),
         loss_curves=_present((e.name, figures.loss_curve(e, size)) for e in entries),
-        validation=any(fold.validation_accuracy for entry in entries for fold in entry.folds),
-        maps=_present((e.name, figures.embedding_map(e, truth, classes, size)) for e in entries),
+        validation=any(fold.validation_score for entry in entries for fold in entry.folds),
+        maps=_present((e.name, figures.embedding_map(e, groups, names, size, kind)) for e in entries),
+        map_groups=[f"{kind} {name}" for name in names] if planned.task == "classification" else names,
         errors=errors,
-        drawn=_with_pictures(drawn, loaded.graphs, data),
+        residuals=residuals,
+        drawn=_with_pictures(_drawn(study, data, errors, residuals, hard), loaded.graphs, data),
         missed_by_most=sum(len(graph.missed) > graph.methods / 2 for graph in hard),
         missed_by_all=sum(len(graph.missed) == graph.methods for graph in hard),
         tested=len(truth),
-        class_rows=_class_rows(entries, truth, classes),
+        class_rows=class_rows(entries, truth, classes) if planned.task == "classification" else [],
         chosen=[(e.name, found) for e in entries if (found := _chosen(e))],
     )
 
 
-def load_data(planned: PlannedData, tests: Sequence[Sequence[int]]) -> LoadedData:
+def _drawn(
+    study: Study, data: str, errors: list[MethodErrors], residuals: list[MethodResiduals], hard: list[Hard]
+) -> list[DrawnGraph]:
+    """Return the graphs to draw, in words."""
+    if study.single and errors and errors[0].mistakes:
+        return [
+            DrawnGraph(m.graph, f"class {m.truth}", f"predicted {m.prediction} with {m.probability:.2f}")
+            for m in errors[0].mistakes[:MAX_DRAWN]
+        ]
+    if study.single and residuals:
+        return [
+            DrawnGraph(r.graph, f"true {r.truth}", f"predicted {r.prediction}")
+            for r in residuals[0].largest[:MAX_DRAWN]
+        ]
+    classes, truth = study.classes(data), study.truth(data)
+    found = []
+    for one in hard[:MAX_DRAWN]:
+        words = "misclassified"
+        if one.methods > 1 and len(one.missed) == one.methods:
+            words += f" by all {one.methods} methods"
+        elif one.methods > 1:
+            listed = ", ".join(study.names[m].short for m in one.missed)
+            words += f" by {len(one.missed)} of {one.methods}" + (f": {listed}" if len(one.missed) <= 4 else "")
+        found.append(DrawnGraph(one.graph, f"class {classes[truth[one.graph]]}", words))
+    return found
+
+
+def _map_groups(task: Task, truth: Mapping[int, Any], classes: list[str]) -> tuple[dict[int, int], list[str], str]:
+    """Return the group of each graph that colors its dot, the groups' names, and what they are."""
+    if task == "classification":
+        return dict(truth), classes, "class"
+    values = {graph: y for graph, y in truth.items() if isinstance(y, int | float)}
+    if task == "multilabel" or not values:
+        return dict.fromkeys(truth, 0), ["graphs"], "graph"
+    cuts = np.quantile(list(values.values()), (0.25, 0.5, 0.75))
+    names = ["lowest quarter", "second quarter", "third quarter", "highest quarter"]
+    return {g: int(np.searchsorted(cuts, v)) for g, v in values.items()}, names, "quarter of the target's values"
+
+
+def _metric_rows(entries: list[Entry]) -> list[MetricRow]:
+    names = dict.fromkeys(name for name in METRICS if any(name in entry.metrics for entry in entries))
+    return [
+        MetricRow(
+            METRICS[name],
+            [spread(e.metrics[name], metric=METRICS[name]) if name in e.metrics else "–" for e in entries],
+            headline=name == entries[0].metric.name,
+        )
+        for name in names
+    ]
+
+
+def _target_rows(entries: list[Entry], targets: Sequence[str]) -> list[TargetRow]:
+    if len(targets) < 2:
+        return []
+    rows = []
+    for number, name in enumerate(targets):
+        found = [entry.target_metrics(number) for entry in entries]
+        known = max((round(row["known"]) for row in found), default=0)
+        rows.append(TargetRow(name, known, [row.get(e.metric.name) for e, row in zip(entries, found, strict=True)]))
+    return rows
+
+
+def load_data(planned: PlannedData, seed: int, tests: Mapping[int, Sequence[int]]) -> LoadedData:
     """Load a data set and count duplicates between test and training graphs.
 
     Args:
         planned: the data set.
-        tests: test graphs of each fold, of one seed.
+        seed: of the folds.
+        tests: test graphs of each fold of that seed.
     """
     try:
         graphs = planned.load()
     except GcapsError as error:
         return LoadedData(None, str(error))
-    return LoadedData(graphs, None, describe(facts(graphs)), find_leakage(graphs, tests))
+    folds = []
+    for number, test in tests.items():
+        try:
+            fold = planned.fold(graphs, seed, number)
+        except GcapsError:  # folds that the caller gave: all graphs that are not tested
+            fold = Fold(np.setdiff1d(np.arange(len(graphs)), test), np.asarray(test, dtype=np.int64))
+        folds.append(fold)
+    return LoadedData(graphs, None, describe(facts(graphs)), find_leakage(graphs, folds, planned.task))
 
 
-def find_leakage(graphs: GraphSet, tests: Sequence[Sequence[int]]) -> Leakage:
-    """Count test graphs with a duplicate in training; the training graphs of a fold are all others."""
+def find_leakage(graphs: GraphSet, folds: Sequence[Fold], task: Task = "classification") -> Leakage:
+    """Count test graphs with a duplicate among the training graphs of their fold."""
     stored, hashes = stored_hashes(graphs), wl_hashes(graphs)
     assert graphs.y is not None, "a comparison has targets"
-    y: Ints = np.unique(graphs.y, return_inverse=True)[1]
-    # a hash and a class combined into one number: equal only for duplicates of the same class
-    with_class: Array = hashes * np.uint64(0x9E3779B97F4A7C15) + y.astype(np.uint64)
+    with_class: Array = hashes
+    if task == "classification":
+        y: Ints = np.unique(graphs.y, return_inverse=True)[1]
+        # a hash and a class combined into one number: equal only for duplicates of the same class
+        with_class = hashes * np.uint64(0x9E3779B97F4A7C15) + y.astype(np.uint64)
     counts = np.zeros(3, dtype=np.int64)
-    for part in tests:
-        test: Ints = np.asarray(part, dtype=np.int64)
-        train = np.setdiff1d(np.arange(len(graphs)), test)
-        identical, wl_equal, agreeing = (np.isin(h[test], h[train]) for h in (stored, hashes, with_class))
+    for fold in folds:
+        identical, wl_equal, agreeing = (np.isin(h[fold.test], h[fold.train]) for h in (stored, hashes, with_class))
         counts += np.array([identical.sum(), wl_equal.sum(), (wl_equal & ~agreeing).sum()])
-    return Leakage(sum(len(part) for part in tests), *(int(count) for count in counts))
+    tested, (same, equal, conflicting) = sum(len(fold.test) for fold in folds), counts.tolist()
+    return Leakage(tested, same, equal, conflicting if task == "classification" else None)
 
 
-def _test_folds(entries: list[Entry]) -> list[list[int]]:
-    """Return the test graphs of each fold of the first seed, of the entry with the most folds."""
-    most: list[list[int]] = []
+def _test_folds(entries: list[Entry]) -> tuple[int, dict[int, list[int]]]:
+    """Return the first seed and the test graphs of each of its folds, of the entry with the most folds."""
+    seed, most = 0, dict[int, list[int]]()
     for entry in entries:
         first = min(outcome.seed for outcome in entry.outcomes)
-        found = [o.result.test for o in entry.outcomes if o.result is not None and o.seed == first]
-        most = max(most, found, key=len)
-    return most
+        found = {o.fold: o.result.test for o in entry.outcomes if o.result is not None and o.seed == first}
+        if len(found) > len(most):
+            seed, most = first, found
+    return seed, most
 
 
 def _differences(study: Study, data: str) -> list[Difference]:
@@ -267,48 +331,13 @@ def _differences(study: Study, data: str) -> list[Difference]:
     ]
 
 
-def _accuracies(entries: list[Entry]) -> dict[tuple[int, int], list[float | None]]:
-    keys = sorted({key for entry in entries for key in entry.accuracies})
-    return {key: [entry.accuracies.get(key) for entry in entries] for key in keys}
+def _values(entries: list[Entry]) -> dict[tuple[int, int], list[float | None]]:
+    keys = sorted({key for entry in entries for key in entry.values})
+    return {key: [entry.values.get(key) for entry in entries] for key in keys}
 
 
 def _present(charts: Iterable[tuple[MethodName, Markup | None]]) -> list[tuple[MethodName, Markup]]:
     return [(name, svg) for name, svg in charts if svg is not None]
-
-
-def confusion(folds: Iterable[FoldResult], classes: int) -> Ints:
-    """Return [true class, predicted class], the number of test graphs of all folds."""
-    counts = np.zeros((classes, classes), dtype=np.int64)
-    for fold in folds:
-        np.add.at(counts, (fold.y, fold.predictions), 1)
-    return counts
-
-
-def confident_mistakes(folds: Iterable[FoldResult], classes: Sequence[str]) -> list[Mistake]:
-    """Return the wrong predictions with the highest probability, each graph once."""
-    found: dict[int, Mistake] = {}
-    for fold in folds:
-        for graph, true, guess, row in zip(fold.test, fold.y, fold.predictions, fold.scores, strict=True):
-            if true != guess and (graph not in found or row[guess] > found[graph].probability):
-                found[graph] = Mistake(graph, fold.fold, classes[true], classes[guess], row[guess], row[true])
-    return sorted(found.values(), key=lambda m: (-m.probability, m.graph))[:MAX_MISTAKES]
-
-
-def _errors(entry: Entry, classes: list[str], *, detailed: bool) -> MethodErrors:
-    counts = confusion(entry.folds, len(classes))
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    found = calibration(entry.folds)
-    table = [list(zip(row.tolist(), share.tolist(), strict=True)) for row, share in zip(counts, shares, strict=True)]
-    return MethodErrors(
-        name=entry.name,
-        wrong=int(counts.sum() - counts.trace()),
-        tested=int(counts.sum()),
-        confusion=table if len(classes) <= MAX_CLASSES else None,
-        calibration=found,
-        reliability=None if found is None else figures.reliability_plot(entry, found, 1.5 if detailed else 1.0),
-        histogram=figures.probability_histogram(entry, len(classes)) if found is not None and detailed else None,
-        mistakes=[] if found is None else confident_mistakes(entry.folds, classes),
-    )
 
 
 def _with_pictures(drawn: list[DrawnGraph], graphs: GraphSet | None, data: str) -> list[DrawnGraph]:
@@ -325,24 +354,6 @@ def _with_pictures(drawn: list[DrawnGraph], graphs: GraphSet | None, data: str) 
         label = f"Graph {item.graph} of {data}: {graph.num_nodes} nodes, {graph.edge_index.shape[1] // 2} edges."
         found.append(replace(item, nodes=graph.num_nodes, picture=draw_graph(graph, label, colors)))
     return found
-
-
-def _class_rows(entries: list[Entry], truth: Mapping[int, int], classes: list[str]) -> list[ClassRow]:
-    counts = Counter(truth.values())
-    tables = [confusion(entry.folds, len(classes)) for entry in entries]
-    recalls = [table.diagonal() / np.maximum(table.sum(axis=1), 1) for table in tables]
-    return [
-        ClassRow(
-            name=name,
-            graphs=counts[number],
-            share=counts[number] / max(counts.total(), 1),
-            recall=[
-                float(recall[number]) if table[number].sum() else None
-                for table, recall in zip(tables, recalls, strict=True)
-            ],
-        )
-        for number, name in enumerate(classes)
-    ]
 
 
 def _chosen(entry: Entry) -> str:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from markupsafe import Markup
 
-from gcaps.evaluation.metrics import Calibration
+from gcaps.evaluation.diagnostics import Calibration
+from gcaps.evaluation.metrics import METRICS, Metric
 from gcaps.evaluation.published import Published
 from gcaps.evaluation.statistics import Ranks
 from gcaps.report.chart import Drawing, Scale, clipped, number, padded
-from gcaps.report.study import FAMILIES, Entry, Majority, MethodName, Study
+from gcaps.report.study import FAMILIES, Baseline, Entry, MethodName, Study
 
 RULES = (("last", "green", "triangle"), ("gin", "orange", "diamond"), ("best", "red", "cross"))
 """Color and marker of each rule but honest, which is a blue circle."""
@@ -86,26 +87,52 @@ def critical_difference_diagram(ranks: Ranks, names: Mapping[str, MethodName]) -
     return picture.svg()
 
 
-def rule_dots(entries: Sequence[Entry], majority: Majority | None, others: Sequence[Published] = ()) -> Markup | None:
-    """Return the accuracy of complete entries under every rule, one row each, and of published results below them."""
+def axis_text(metric: Metric) -> Callable[[float], str]:
+    """Return how values of a metric are written at an axis."""
+    return (lambda v: f"{100 * v:.0f}") if metric.percent else (lambda v: number(v).replace("-", "−"))
+
+
+def axis_title(metric: Metric) -> str:
+    """Return the title of an axis."""
+    return f"{metric.title}, percent" if metric.percent else metric.title
+
+
+def _spoken(metric: Metric) -> str:
+    return f"{metric.title[:1].upper()}{metric.title[1:]}"
+
+
+def _axis(values: Sequence[float], metric: Metric, share: float, least: float = 0.02) -> tuple[float, float]:
+    """Return the limits of an axis; the least margin of 0.02 is that of a share of one."""
+    size = max(map(abs, values))
+    return padded(values, share, least if not metric.unit else max(0.02 * size, 1e-12))
+
+
+def rule_dots(entries: Sequence[Entry], baseline: Baseline | None, others: Sequence[Published] = ()) -> Markup | None:
+    """Return the metric of complete entries under every rule, one row each, and of published results below them."""
     if not entries:
         return None
+    metric = entries[0].metric
     known = [(row, row.mean, row.std or 0.0) for row in others if row.mean is not None]
     honest = [entry.protocols["honest"] for entry in entries]
     ends = [value for p in honest for value in (p.mean - p.std, p.mean + p.std)]
     ends += [value for _, mean, std in known for value in (mean - std, mean + std)]
     values = [*ends, *(p.mean for e in entries for p in e.protocols.values())]
     listing = "; ".join(
-        [f"{e.name.short} " + ", ".join(f"{r} {100 * p.mean:.1f}" for r, p in e.protocols.items()) for e in entries]
+        [
+            f"{e.name.short} " + ", ".join(f"{r} {metric.text(p.mean, digits=1)}" for r, p in e.protocols.items())
+            for e in entries
+        ]
         + [f"{row.method} published {100 * mean:.1f}" for row, mean, _ in known]
     )
     gap = 10 if known else 0
     bottom = 8 + 24 * (len(entries) + len(known)) + gap
-    picture = Drawing(660, bottom + 42, f"Accuracy on {entries[0].data} in percent, by method and rule: {listing}.")
-    x = Scale(*padded([*values, *([] if majority is None else [majority.share])], 0.03), 172 if known else 108, 640)
-    picture.row_axis(x, bottom, "accuracy, percent", lambda v: f"{100 * v:.0f}")
-    if majority is not None:
-        picture.segments([((x(majority.share), 4), (x(majority.share), bottom))], "stroke thin muted dashed")
+    unit = " in percent" if metric.percent else ""
+    picture = Drawing(660, bottom + 42, f"{_spoken(metric)} on {entries[0].data}{unit}, by method and rule: {listing}.")
+    shown = [*values, *([] if baseline is None else [baseline.value])]
+    x = Scale(*_axis(shown, metric, 0.03), 172 if known else 108, 640)
+    picture.row_axis(x, bottom, axis_title(metric), axis_text(metric))
+    if baseline is not None:
+        picture.segments([((x(baseline.value), 4), (x(baseline.value), bottom))], "stroke thin muted dashed")
     for place, (entry, summary) in enumerate(zip(entries, honest, strict=True)):
         y = 20.0 + 24 * place
         picture.text(x.start - 9, y + 4, clipped(entry.name.short, 13), "end", "ink")
@@ -124,7 +151,7 @@ def rule_dots(entries: Sequence[Entry], majority: Majority | None, others: Seque
 
 
 def cost_scatter(entries: Sequence[Entry], measure: str) -> Markup | None:
-    """Return honest accuracy against seconds per fold (``seconds``) or peak memory (``peak_mib``)."""
+    """Return the headline metric against seconds per fold (``seconds``) or peak memory (``peak_mib``)."""
     points = [
         (float(cost), entry.protocols["honest"].mean, entry.name)
         for entry in entries
@@ -133,21 +160,23 @@ def cost_scatter(entries: Sequence[Entry], measure: str) -> Markup | None:
     if not points:
         return None
     title = "seconds per fold" if measure == "seconds" else "peak memory, MiB"
-    listing = "; ".join(f"{name.short} {cost:.3g}, {100 * accuracy:.1f} percent" for cost, accuracy, name in points)
-    picture = Drawing(400, 270, f"Accuracy on {entries[0].data} against {title}: {listing}.")
+    metric = entries[0].metric
+    unit = " percent" if metric.percent else ""
+    listing = "; ".join(f"{n.short} {cost:.3g}, {metric.text(value, digits=1)}{unit}" for cost, value, n in points)
+    picture = Drawing(400, 270, f"{_spoken(metric)} on {entries[0].data} against {title}: {listing}.")
     low, high = min(p[0] for p in points), max(p[0] for p in points)
     stretch = max((high / low) ** 0.08, 1.25)
     x = Scale(low / stretch, high * stretch, 34, 392, log=True)
-    y = Scale(*padded((p[1] for p in points), 0.1, 0.01), 226, 24)
-    picture.axes(x, y, (f"{title} (logarithmic)", "accuracy, percent"))
+    y = Scale(*_axis([p[1] for p in points], metric, 0.1, 0.01), 226, 24)
+    picture.axes(x, y, (f"{title} (logarithmic)", axis_title(metric)), axis_text(metric))
     taken: list[tuple[float, float, float]] = []
     points.sort(key=lambda point: -point[1])
-    for cost, accuracy, name in points:
+    for cost, value, name in points:
         _, color, mark = FAMILIES[name.family]
-        picture.mark(x(cost), y(accuracy), mark, color, 5)
-        taken.append((x(cost) - 6, y(accuracy) + 4, 12))
-    for cost, accuracy, name in points:
-        _place(picture, x(cost), y(accuracy), clipped(name.short, 14), taken)
+        picture.mark(x(cost), y(value), mark, color, 5)
+        taken.append((x(cost) - 6, y(value) + 4, 12))
+    for cost, value, name in points:
+        _place(picture, x(cost), y(value), clipped(name.short, 14), taken)
     return picture.svg()
 
 
@@ -164,21 +193,32 @@ def _place(picture: Drawing, px: float, py: float, words: str, taken: list[tuple
     picture.text(a, b, words, "start", "ink")
 
 
-def accuracy_curves(entry: Entry, bounds: tuple[float, float], size: tuple[float, float] = SMALL) -> Markup | None:
-    """Return accuracy by epoch, mean over the folds: training dashed, validation dotted, test solid with a band."""
+def score_curves(entry: Entry, bounds: tuple[float, float], size: tuple[float, float] = SMALL) -> Markup | None:
+    """Return the score by epoch, mean over the folds: training dashed, validation dotted, test solid with a band.
+
+    The score is the accuracy, or R² of regression targets.
+    """
     rows = {
-        "training": [fold.train_accuracy for fold in entry.folds if fold.train_accuracy],
-        "validation": [fold.validation_accuracy for fold in entry.folds if fold.validation_accuracy],
-        "test": [fold.test_accuracy for fold in entry.folds if fold.test_accuracy],
+        "training": [fold.train_score for fold in entry.folds if fold.train_score],
+        "validation": [fold.validation_score for fold in entry.folds if fold.validation_score],
+        "test": [fold.test_score for fold in entry.folds if fold.test_score],
     }
     if not rows["test"] or not rows["training"]:
         return None
-    ends = ", ".join(f"{100 * _by_epoch(r).mean(axis=0)[-1]:.1f} percent on {k} graphs" for k, r in rows.items() if r)
-    label = f"{entry.name.short} on {entry.data}: accuracy by epoch, at the last epoch {ends}."
+    metric = curve_metric(entry)
+    unit = " percent" if metric.percent else ""
+    last = {key: float(_by_epoch(row).mean(axis=0)[-1]) for key, row in rows.items() if row}
+    ends = ", ".join(f"{metric.text(value, digits=1)}{unit} on {key} graphs" for key, value in last.items())
+    label = f"{entry.name.short} on {entry.data}: {metric.title} by epoch, at the last epoch {ends}."
     kinds = {"training": "orange dashed", "validation": "purple dotted", "test": "blue"}
     series = {kinds[key]: row for key, row in rows.items() if row}
-    title = clipped(entry.name.short, 30) if size == SMALL else "accuracy, percent"
-    return _curves(entry, title, label, series, bounds, size)
+    title = clipped(entry.name.short, 30) if size == SMALL else axis_title(metric)
+    return _curves(entry, title, label, series, bounds, size, None if metric.percent else axis_text(metric))
+
+
+def curve_metric(entry: Entry) -> Metric:
+    """Return the metric that learning curves show."""
+    return METRICS["r2" if entry.folds and entry.folds[0].task == "regression" else "accuracy"]
 
 
 def loss_curve(entry: Entry, size: tuple[float, float] = SMALL) -> Markup | None:
@@ -231,9 +271,11 @@ def _curves(
 
 
 def curve_bounds(entries: Sequence[Entry]) -> tuple[float, float]:
-    """Return limits of the accuracy axis that all methods of a data set share."""
-    values = [v for entry in entries for fold in entry.folds for v in (*fold.test_accuracy, *fold.train_accuracy)]
+    """Return limits of the axis of learning curves that all methods of a data set share."""
+    values = [v for entry in entries for fold in entry.folds for v in (*fold.test_score, *fold.train_score)]
     low = float(np.quantile(values, 0.01)) if values else 0.0
+    if any(curve_metric(entry).name == "r2" for entry in entries):  # the first epochs can be far below zero
+        return max(low - 0.05, -1.0), 1.0
     return max(low - 0.05, 0.0), 1.0
 
 
@@ -243,36 +285,42 @@ def _by_epoch(rows: Sequence[Sequence[float]]) -> np.ndarray[tuple[int, int], np
     return np.array([[*row, *[row[-1]] * (longest - len(row))] for row in rows], dtype=np.float64)
 
 
-def fold_accuracies(entry: Entry, majority: Majority) -> Markup:
-    """Return the honest accuracy of each fold, with mean, standard deviation and the majority class."""
-    honest = entry.protocols["honest"]
-    values = list(entry.accuracies.values())
+def fold_values(entry: Entry, baseline: Baseline | None) -> Markup:
+    """Return the headline metric of each fold, with mean, standard deviation and the baseline."""
+    honest, metric = entry.protocols["honest"], entry.metric
+    values = list(entry.values.values())
+    unit = " percent" if metric.percent else ""
+    low, mean, high = (metric.text(v, digits=1) for v in (min(values), honest.mean, max(values)))
     label = (
-        f"Test accuracy of {len(values)} folds of {entry.name.short} on {entry.data}: from {100 * min(values):.1f} to "
-        f"{100 * max(values):.1f} percent, mean {100 * honest.mean:.1f}; majority class {100 * majority.share:.1f}."
+        f"Test {metric.title} of {len(values)} folds of {entry.name.short} on {entry.data}: from {low} to "
+        f"{high}{unit}, mean {mean}"
     )
+    label += "." if baseline is None else f"; {baseline.title} {metric.text(baseline.value, digits=1)}."
     picture = Drawing(*LARGE, label)
     x = Scale(-0.6, len(values) - 0.4, 42, LARGE[0] - 62)
-    low, high = padded([*values, majority.share])
-    y = Scale(max(low, -0.02), min(high, 1.02), LARGE[1] - 38, 24)
+    bottom, top = _axis([*values, *([] if baseline is None else [baseline.value])], metric, 0.06)
+    if metric.percent:
+        bottom, top = max(bottom, -0.02), min(top, 1.02)
+    y = Scale(bottom, top, LARGE[1] - 38, 24)
     ticks = y.ticks(5)
     picture.segments([((x.start, y(v)), (x.end, y(v))) for v in ticks], "grid")
     for v in ticks:
-        picture.text(x.start - 6, y(v) + 4, f"{100 * v:.0f}", "end")
-    for place, (_, fold) in enumerate(entry.accuracies):
+        picture.text(x.start - 6, y(v) + 4, axis_text(metric)(v), "end")
+    for place, (_, fold) in enumerate(entry.values):
         if place % -(-len(values) // 12) == 0:
             picture.text(x(place), y.start + 15, str(fold), "middle")
-    several = len({seed for seed, _ in entry.accuracies}) > 1
+    several = len({seed for seed, _ in entry.values}) > 1
     picture.text((x.start + x.end) / 2, y.start + 31, "fold of each seed" if several else "fold", "middle")
-    picture.text(x.start - 30, y.end - 9, "test accuracy, percent")
+    picture.text(x.start - 30, y.end - 9, f"test {axis_title(metric)}")
     upper, lower = y(min(honest.mean + honest.std, y.high)), y(max(honest.mean - honest.std, y.low))
     if len(values) > 1:
         picture.path([(x.start, upper), (x.end, upper), (x.end, lower), (x.start, lower)], "band blue", close=True)
     picture.segments([((x.start, y(honest.mean)), (x.end, y(honest.mean)))], "stroke blue")
-    picture.segments([((x.start, y(majority.share)), (x.end, y(majority.share)))], "stroke thin muted dashed")
     picture.text(x.end + 6, y(honest.mean) + 4, "mean", "start", "blue")
-    if abs(y(honest.mean) - y(majority.share)) > 13:
-        picture.text(x.end + 6, y(majority.share) + 4, "majority")
+    if baseline is not None:
+        picture.segments([((x.start, y(baseline.value)), (x.end, y(baseline.value)))], "stroke thin muted dashed")
+        if abs(y(honest.mean) - y(baseline.value)) > 13:
+            picture.text(x.end + 6, y(baseline.value) + 4, baseline.title.split()[0])
     for place, value in enumerate(values):
         picture.mark(x(place), y(value), "circle", "blue", 4.5)
     return picture.svg()
@@ -329,9 +377,13 @@ def probability_histogram(entry: Entry, classes: int) -> Markup:
 
 
 def embedding_map(
-    entry: Entry, truth: Mapping[int, int], classes: Sequence[str], size: tuple[float, float] = SMALL
+    entry: Entry,
+    truth: Mapping[int, int],
+    classes: Sequence[str],
+    size: tuple[float, float] = SMALL,
+    group: str = "class",
 ) -> Markup | None:
-    """Return the graphs on the first two principal components of their embeddings, colored by class."""
+    """Return the graphs on the first two principal components of their embeddings, colored by class or group."""
     if entry.embedding is None:
         return None
     places, tested = entry.embedding
@@ -341,7 +393,7 @@ def embedding_map(
         return None
     xs, ys = [places[g][0] for g in chosen], [places[g][1] for g in chosen]
     name = entry.name.short
-    label = f"{len(chosen)} graphs of {entry.data} on the first two principal components of {name}, by class."
+    label = f"{len(chosen)} graphs of {entry.data} on the first two principal components of {name}, by {group}."
     width, height = size[0], 1.3 * size[1]
     picture = Drawing(width, height, label)
     reach = 1e-9 + max(max(xs) - min(xs), max(ys) - min(ys))

@@ -18,12 +18,13 @@ from markupsafe import Markup
 from gcaps.config import CONFIGS
 from gcaps.errors import ConfigError
 from gcaps.evaluation.comparison import Comparison
+from gcaps.evaluation.metrics import Metric
 from gcaps.evaluation.published import RULES, SOURCES, published_graphs
 from gcaps.evaluation.result import FoldResult
 from gcaps.files import write_text
 from gcaps.report import figures, summary
 from gcaps.report.data_set import DataSection, data_section
-from gcaps.report.study import ALPHA, FAMILIES, OURS, STATUS, Study
+from gcaps.report.study import ALPHA, FAMILIES, LEAST_RANKED, OURS, STATUS, Study
 from gcaps.report.text import FORMATS
 
 _HERE = resources.files("gcaps.report")
@@ -77,6 +78,10 @@ def _page(study: Study, on_step: OnStep) -> str:
         points=summary.points,
         p=summary.p_text,
         spread=summary.spread,
+        unit=summary.with_unit,
+        value=_value,
+        title=_title,
+        repetitions=summary.repetition_text,
         published=summary.published_text,
     )
     script = _HERE.joinpath("page.js").read_text(encoding="utf-8")
@@ -97,6 +102,9 @@ def _page(study: Study, on_step: OnStep) -> str:
         ours=OURS,
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        title=study.title,
+        spread_note=summary.spread_note(study),
+        least_ranked=LEAST_RANKED,
         headlines=[summary.headline(study, planned.name) for planned in study.sets],
         overall=[text for text in (summary.rank_headline(study), summary.win_counts(study)) if text],
         rows=rows,
@@ -112,6 +120,7 @@ def _page(study: Study, on_step: OnStep) -> str:
         sections=sections,
         gains=None if study.single else figures.rule_gains(study),
         with_epochs=[e for p in study.sets for e in study.complete(p.name) if len(e.protocols) > 1],
+        baseline=study.baseline(study.sets[0].name),
         set_numbers={planned.name: number for number, planned in enumerate(study.sets)},
         diagram=None if study.ranks is None else figures.critical_difference_diagram(study.ranks, study.names),
         done=sum(outcome.status == "done" for outcome in outcomes),
@@ -123,6 +132,15 @@ def _page(study: Study, on_step: OnStep) -> str:
         settings={label: settings_of(study, label) for label in study.names},
         versions=_versions(study),
     )
+
+
+def _value(value: float, metric: Metric, digits: int = 2) -> str:
+    return metric.text(value, digits=digits)
+
+
+def _title(words: str) -> str:
+    """Capitalise the first letter and leave the others."""
+    return words[:1].upper() + words[1:]
 
 
 def _missing(study: Study) -> list[dict[str, Any]]:

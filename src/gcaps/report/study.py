@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,9 +12,10 @@ import numpy as np
 
 from gcaps.estimators.registry import METHODS
 from gcaps.evaluation.comparison import Comparison
+from gcaps.evaluation.metrics import METRICS, Metric, metric_for
 from gcaps.evaluation.outcome import Cell, Outcome
 from gcaps.evaluation.plan import Plan, PlannedData
-from gcaps.evaluation.protocols import summarise
+from gcaps.evaluation.protocols import summarise, summarise_metrics
 from gcaps.evaluation.result import FoldResult, Summary
 from gcaps.evaluation.statistics import PairedTest, Ranks, all_pairs, rank_methods
 
@@ -21,6 +23,8 @@ ALPHA = 0.05
 """Significance level of every test in a report."""
 OURS = "gcaps"
 """Label of the entry that a report compares the best method with."""
+LEAST_RANKED = 5
+"""Ranks and the tests on them need at least so many data sets."""
 STATUS = {"failed": "failed", "time": "over time", "memory": "over memory"}
 """Shown where a cell has no result, by the status of its outcome."""
 
@@ -75,6 +79,8 @@ class Entry:
     planned: int
     """Number of cells: folds × seeds."""
     outcomes: list[Outcome]
+    metric: Metric = METRICS["accuracy"]
+    """The headline metric."""
 
     @property
     def name(self) -> MethodName:
@@ -92,36 +98,47 @@ class Entry:
         return len(self.folds) == self.planned > 0
 
     @cached_property
-    def protocols(self) -> dict[str, Summary]:
-        """Mean and standard deviation over the done folds and seeds, by rule; only ``honest`` without epochs."""
+    def repetitions(self) -> list[list[FoldResult]]:
+        """Results of the cells that are done, by seed."""
         by_seed: dict[int, list[FoldResult]] = {}
         for outcome in self.outcomes:
             if outcome.result is not None:
                 by_seed.setdefault(outcome.seed, []).append(outcome.result)
-        parts = [summarise(folds) for folds in by_seed.values()]
-        if not parts:
-            return {}
-        joined = {rule: [value for part in parts for value in part[rule].folds] for rule in parts[0]}
-        return {
-            rule: Summary(float(np.mean(values)), float(np.std(values)), values, parts[0][rule].rule)
-            for rule, values in joined.items()
-        }
+        return list(by_seed.values())
+
+    @cached_property
+    def protocols(self) -> dict[str, Summary]:
+        """The headline metric over the done folds and seeds, by rule; only ``honest`` without epochs."""
+        return summarise(self.repetitions, self.metric.name) if self.folds else {}
+
+    @cached_property
+    def metrics(self) -> dict[str, Summary]:
+        """Every metric of the task over the done folds and seeds."""
+        return summarise_metrics(self.repetitions) if self.folds else {}
 
     @property
     def honest(self) -> Summary | None:
-        """Honest accuracy, None unless complete."""
-        return self.protocols["honest"] if self.complete else None
+        """The headline metric; None unless complete, or where no fold defines the metric."""
+        return self.protocols["honest"] if self.complete and self.protocols["honest"].folds else None
 
     @cached_property
-    def accuracies(self) -> dict[tuple[int, int], float]:
-        """Honest accuracy by seed and fold."""
-        return {(o.seed, o.fold): o.result.accuracy for o in self.outcomes if o.result is not None}
+    def values(self) -> dict[tuple[int, int], float]:
+        """The headline metric by seed and fold; a fold that does not define it is left out."""
+        found = {(o.seed, o.fold): o.result.value(self.metric.name) for o in self.outcomes if o.result is not None}
+        return {key: value for key, value in found.items() if not math.isnan(value)}
+
+    def target_metrics(self, number: int) -> dict[str, float]:
+        """Mean over the folds of the metrics of one target of several, and ``known``: its values in all folds."""
+        rows = [fold.targets[number] for fold in self.folds if number < len(fold.targets)]
+        names = dict.fromkeys(name for row in rows for name in row if name != "known")
+        found = {name: float(np.mean([row[name] for row in rows if name in row])) for name in names}
+        return found | {"known": sum(row["known"] for row in rows) / max(len(self.repetitions), 1)}
 
     @property
     def status(self) -> str:
         """Why there is no accuracy; empty if complete."""
         if self.complete:
-            return ""
+            return "" if self.honest is not None else "undefined"
         bad = Counter(outcome.status for outcome in self.outcomes if outcome.status != "done")
         if bad:
             status, count = max(bad.items(), key=lambda item: (item[1], item[0]))
@@ -163,6 +180,16 @@ class Majority(NamedTuple):
     """Its share of the tested graphs, which is the accuracy of the baseline."""
 
 
+class Baseline(NamedTuple):
+    """What a prediction that does not look at the graph gives."""
+
+    title: str
+    words: str
+    """What it predicts."""
+    value: float
+    """Of the headline metric."""
+
+
 @dataclass(frozen=True)
 class Study:
     """A comparison as a report sees it."""
@@ -185,7 +212,9 @@ class Study:
         for planned in plan.entries:
             key = planned.data, planned.label
             found = outcomes.get(key, [])
-            entries[key] = Entry(*key, planned.method, planned.configs, len(found) + absent[key], found)
+            data = plan.of(planned.data)
+            metric = metric_for(data.task, data.metric)
+            entries[key] = Entry(*key, planned.method, planned.configs, len(found) + absent[key], found, metric)
         return cls(plan, entries, missing)
 
     @property
@@ -210,11 +239,32 @@ class Study:
 
     def complete(self, data: str) -> list[Entry]:
         """Return the complete entries of a data set, best first; ties keep the order of the plan."""
-        found = [entry for entry in self.of_set(data) if entry.complete]
-        return sorted(found, key=lambda entry: -entry.protocols["honest"].mean)
+        found = [entry for entry in self.of_set(data) if entry.honest is not None]
+        return sorted(found, key=lambda entry: -entry.metric.sign * entry.protocols["honest"].mean)
+
+    def metric(self, data: str) -> Metric:
+        """Return the headline metric of a data set."""
+        planned = self.plan.of(data)
+        return metric_for(planned.task, planned.metric)
+
+    @cached_property
+    def shared_metric(self) -> Metric | None:
+        """The headline metric, if all data sets have the same."""
+        metrics = {self.metric(planned.name) for planned in self.sets}
+        return metrics.pop() if len(metrics) == 1 else None
+
+    @property
+    def title(self) -> str:
+        """The headline metric in words."""
+        return "score" if self.shared_metric is None else self.shared_metric.title
+
+    @property
+    def repeats(self) -> int:
+        """Largest number of repetitions of an entry."""
+        return max((len(entry.seeds) for entry in self.plan.entries), default=1)
 
     def best(self, data: str) -> str | None:
-        """Return the label with the highest honest accuracy."""
+        """Return the label with the best value of the headline metric."""
         entries = self.complete(data)
         return entries[0].label if entries else None
 
@@ -224,10 +274,12 @@ class Study:
         found = {}
         for planned in self.sets:
             entries = self.complete(planned.name)
-            sizes = [len(fold.test) for entry in entries for fold in entry.folds]
-            test = float(np.mean(sizes)) if sizes else 0.0
-            ratio = test / max(planned.graphs - test, 1.0)
-            found[planned.name] = all_pairs({entry.label: entry.accuracies for entry in entries}, ratio)
+            folds = [fold for entry in entries for fold in entry.folds]
+            test = float(np.mean([len(fold.test) for fold in folds])) if folds else 0.0
+            trained = [float(fold.train_size) for fold in folds if fold.train_size is not None]
+            train = float(np.mean(trained)) if trained else planned.graphs - test
+            ratio = test / max(train, 1.0)
+            found[planned.name] = all_pairs({entry.label: entry.values for entry in entries}, ratio)
         return found
 
     def near_best(self, data: str, label: str) -> bool:
@@ -237,22 +289,26 @@ class Study:
 
     @cached_property
     def ranks(self) -> Ranks | None:
-        """Average ranks over the data sets; None where there are too few complete entries."""
-        return rank_methods(
+        """Average ranks; None where fewer than :data:`LEAST_RANKED` data sets have several complete entries."""
+        found = rank_methods(
             {
-                planned.name: {entry.label: entry.protocols["honest"].mean for entry in self.complete(planned.name)}
+                planned.name: {
+                    entry.label: entry.metric.sign * entry.protocols["honest"].mean
+                    for entry in self.complete(planned.name)
+                }
                 for planned in self.sets
             },
             ALPHA,
         )
+        return None if found is None or len(found.data) < LEAST_RANKED else found
 
-    def truth(self, data: str) -> dict[int, int]:
-        """Return the class number of every tested graph of a data set."""
+    def truth(self, data: str) -> dict[int, Any]:
+        """Return the target of every tested graph of a data set: a class number, a value, or a list of them."""
         return self._truth[data]
 
     @cached_property
-    def _truth(self) -> dict[str, dict[int, int]]:
-        found: dict[str, dict[int, int]] = {planned.name: {} for planned in self.sets}
+    def _truth(self) -> dict[str, dict[int, Any]]:
+        found: dict[str, dict[int, Any]] = {planned.name: {} for planned in self.sets}
         for (data, _), entry in self.entries.items():
             for fold in entry.folds:
                 found[data].update(zip(fold.test, fold.y, strict=True))
@@ -261,13 +317,43 @@ class Study:
     def classes(self, data: str) -> list[str]:
         """Return the names of the classes; a class number without a name in the plan is shown as a number."""
         names = [str(name) for name in self.plan.of(data).classes]
+        if self.plan.of(data).task != "classification":
+            return names
         seen = [n for e in self.of_set(data) for fold in e.folds for n in (*fold.y, *fold.predictions)]
         return names + [str(number) for number in range(len(names), max(seen, default=-1) + 1)]
 
     def majority(self, data: str) -> Majority | None:
-        """Return the most frequent class of the tested graphs; None before any fold is done."""
+        """Return the most frequent class of the tested graphs; None before any fold is done, or without classes."""
+        if self.plan.of(data).task != "classification":
+            return None
         counts = Counter(self._truth[data].values())
         if not counts:
             return None
         number, count = min(counts.items(), key=lambda item: (-item[1], item[0]))
         return Majority(self.classes(data)[number], count / counts.total())
+
+    def baseline(self, data: str) -> Baseline | None:
+        """Return what a prediction that does not look at the graph gives; None where it has no such value."""
+        metric, majority = self.metric(data).name, self.majority(data)
+        truth = list(self._truth[data].values())
+        if not truth:
+            return None
+        if metric == "accuracy" and majority is not None:
+            return Baseline("majority class", f"always predicting “{majority.name}”", majority.share)
+        if metric == "balanced_accuracy":
+            return Baseline("chance", "the same class for every graph", 1 / len({*truth} if majority else (0, 1)))
+        if metric == "roc_auc":
+            return Baseline("chance", "the same probability for every graph", 0.5)
+        if self.plan.of(data).task != "regression":
+            return None
+        y = np.array(truth, dtype=np.float64).reshape(len(truth), -1)
+        middle = np.nanmedian(y, axis=0) if metric == "mae" else np.nanmean(y, axis=0)
+        values = {
+            "rmse": np.sqrt(np.nanmean((y - middle) ** 2, axis=0)).mean(),
+            "mae": np.nanmean(np.abs(y - middle), axis=0).mean(),
+            "r2": 0.0,
+        }
+        if metric not in values:
+            return None
+        word = "median" if metric == "mae" else "mean"
+        return Baseline(f"constant {word}", f"always predicting the {word} of the tested graphs", float(values[metric]))

@@ -6,26 +6,50 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
+from gcaps.evaluation.metrics import METRICS, Metric
 from gcaps.evaluation.published import SOURCES, Published, published
 from gcaps.evaluation.result import Summary
 from gcaps.evaluation.statistics import PairedTest
-from gcaps.report.study import ALPHA, OURS, Study
+from gcaps.report.study import ALPHA, LEAST_RANKED, OURS, Study
+
+ACCURACY = METRICS["accuracy"]
+"""The metric of published results."""
 
 
 def percent(mean: float, std: float | None = None, digits: int = 2) -> str:
     """Format a share of one as ``66.01`` or, with its standard deviation, as ``66.01 ± 5.91``."""
-    return f"{100 * mean:.{digits}f}" + ("" if std is None else f" ± {100 * std:.{digits}f}")
+    return ACCURACY.text(mean, std, digits)
 
 
-def spread(summary: Summary, digits: int = 2) -> str:
-    """Format a summary in percent, with the standard deviation if there is more than one fold."""
-    return percent(summary.mean, summary.std if len(summary.folds) > 1 else None, digits)
+def spread(summary: Summary, digits: int = 2, metric: Metric = ACCURACY) -> str:
+    """Format a summary, with the standard deviation if there is more than one fold."""
+    return metric.text(summary.mean, summary.std if len(summary.folds) > 1 else None, digits)
 
 
-def points(difference: float, digits: int = 2) -> str:
-    """Format a difference of two shares in percentage points, with its sign; ``0.00`` has none."""
-    text = f"{100 * difference:+.{digits}f}".replace("-", "−")
-    return text[1:] if float(text[1:]) == 0 else text
+def with_unit(text: str, metric: Metric) -> str:
+    """Add the sign of a percentage."""
+    return f"{text} %" if metric.percent else text
+
+
+def points(difference: float, digits: int = 2, metric: Metric = ACCURACY, like: float | None = None) -> str:
+    """Format a difference of two values with its sign, in points where they are percentages; ``0.00`` has none."""
+    return metric.difference(difference, digits, like)
+
+
+def repetition_text(summary: Summary, metric: Metric = ACCURACY, digits: int = 2) -> str:
+    """Format the spread over repetitions, ``±0.81 over 5 repetitions``; empty where there is only one."""
+    std = summary.repetition_std
+    if std is None:
+        return ""
+    shown = metric.text(summary.mean, std, digits).partition("±")[2].strip()
+    return f"± {shown} over {len(summary.repetitions)} repetitions"
+
+
+def spread_note(study: Study) -> str:
+    """Say what ± means in tables."""
+    again = study.repeats > 1
+    note = f"mean ± standard deviation over the folds{' of all repetitions' if again else ''} (divided by n)"
+    return note + ("; small: standard deviation of the repetitions' means (divided by n − 1)" if again else "")
 
 
 def p_text(p: float) -> str:
@@ -40,40 +64,60 @@ def headline(study: Study, data: str) -> Markup:
         return _single(study, data)
     if not entries:
         return Markup("On <strong>{}</strong> no method has a result yet.").format(data)
-    best = entries[0]
-    accuracy = best.protocols["honest"]
-    start = Markup("On <strong>{}</strong>, <strong>{}</strong> has the highest honest accuracy, {} %").format(
-        data, best.name.short, spread(accuracy, 1)
+    best, metric = entries[0], study.metric(data)
+    value = best.protocols["honest"]
+    start = Markup("On <strong>{}</strong>, <strong>{}</strong> has the {} honest {}, {}").format(
+        data,
+        best.name.short,
+        "highest" if metric.greater_is_better else "lowest",
+        metric.title,
+        with_unit(spread(value, 1, metric), metric),
     )
     if len(entries) == 1:
         return start + Markup("; no other method has a result yet.")
     ours = next((entry for entry in entries if entry.label == OURS), None)
     other = entries[1] if ours is None or best is ours else ours
-    gap = accuracy.mean - other.protocols["honest"].mean
+    gap = metric.sign * (value.mean - other.protocols["honest"].mean)
     if abs(gap) < 5e-7:
         return start + Markup("; {} is level with it.").format(other.name.short)
-    words = "; {} is {:.1f} points behind" if other is ours else ", {1:.1f} points ahead of {0}"
+    words = "; {} is {} behind" if other is ours else ", {1} ahead of {0}"
     verdict = _verdict(study.tests[data].get((best.label, other.label)))
-    return start + Markup(words).format(other.name.short, 100 * gap) + Markup(f"{verdict}.")
+    return start + Markup(words).format(other.name.short, _amount(gap, metric)) + Markup(f"{verdict}.")
+
+
+def _amount(gap: float, metric: Metric) -> str:
+    """A difference without its sign."""
+    text = metric.difference(abs(gap), 1).lstrip("+")
+    return f"{text} points" if metric.percent else text
 
 
 def _single(study: Study, data: str) -> Markup:
-    """Return the accuracy of the only method against the most frequent class."""
+    """Return the headline metric of the only method against a prediction that does not look at the graph."""
     entry, majority = next(iter(study.of_set(data)), None), study.majority(data)
-    if entry is None or entry.honest is None or majority is None:
+    if entry is None or entry.honest is None:
         status = "not planned" if entry is None else entry.status
         return Markup("On <strong>{}</strong> there is no result yet: {}.").format(data, status)
-    gain = entry.honest.mean - majority.share
+    metric, honest = entry.metric, entry.honest
+    shown = with_unit(spread(honest, 1, metric), metric)
+    if metric.name != "accuracy" or majority is None:
+        baseline = study.baseline(data)
+        text = Markup("On <strong>{}</strong>, <strong>{}</strong> has an honest {} of <strong>{}</strong>").format(
+            data, entry.name.short, metric.title, shown
+        )
+        if baseline is None:
+            return text + Markup(".")
+        words = Markup("; {} gives {}.")
+        return text + words.format(baseline.words, with_unit(metric.text(baseline.value, digits=1), metric))
+    gain = honest.mean - majority.share
     if abs(gain) < 5e-7:
         against = Markup("as many as")
     else:
         against = Markup(f"{abs(100 * gain):.1f} points {'more' if gain > 0 else 'fewer'} than")
     text = Markup(
-        "<strong>{}</strong> classifies <strong>{} %</strong> of the test graphs of <strong>{}</strong> correctly, "
+        "<strong>{}</strong> classifies <strong>{}</strong> of the test graphs of <strong>{}</strong> correctly, "
         "{} always predicting the most frequent class “{}” ({} %)."
     )
-    accuracy = spread(entry.honest, 1)
-    return text.format(entry.name.short, accuracy, data, against, majority.name, percent(majority.share, digits=1))
+    return text.format(entry.name.short, shown, data, against, majority.name, percent(majority.share, digits=1))
 
 
 def _verdict(test: PairedTest | None) -> str:
@@ -88,8 +132,8 @@ def _p_equals(p: float) -> str:
 
 
 def rank_headline(study: Study) -> Markup:
-    """Return the result over all data sets; empty unless several methods ran on several data sets."""
-    if len(study.sets) < 2 or study.single:
+    """Return the result over all data sets; empty unless several methods ran on enough data sets."""
+    if len(study.sets) < LEAST_RANKED or study.single:
         return Markup("")
     ranks = study.ranks
     if ranks is None:
@@ -110,7 +154,7 @@ def win_counts(study: Study) -> Markup:
         for planned in study.sets
         if len(entries := study.complete(planned.name)) > 1 and any(entry.label == OURS for entry in entries)
     ]
-    if len(study.sets) < 2 or not compared:
+    if len(compared) < LEAST_RANKED:
         return Markup("")
     best = sum(study.best(data) == OURS for data in compared)
     near = sum(study.near_best(data, OURS) for data in compared)
@@ -135,11 +179,17 @@ class TableCell:
     near: bool = False
     """Not significantly worse than the best."""
     published: list[Published] = field(default_factory=list)
+    metric: Metric = ACCURACY
 
     @property
     def text(self) -> str:
-        """Accuracy with its standard deviation, or the status."""
-        return self.status if self.honest is None else spread(self.honest)
+        """The headline metric with its standard deviation, or the status."""
+        return self.status if self.honest is None else spread(self.honest, metric=self.metric)
+
+    @property
+    def repetitions(self) -> str:
+        """The spread over repetitions; empty where there is only one."""
+        return "" if self.honest is None else repetition_text(self.honest, self.metric)
 
 
 @dataclass(frozen=True)
@@ -158,7 +208,7 @@ class TableRow:
 
 def table_rows(study: Study) -> list[TableRow]:
     """Return a row for each method of the comparison, then one for each method that only has published results."""
-    others = {planned.name: [row for row in published(planned.name) if _reported(row)] for planned in study.sets}
+    others = {planned.name: published_beside(study, planned.name) for planned in study.sets}
     ranks = {} if study.ranks is None else dict(zip(study.ranks.methods, study.ranks.average, strict=True))
     rows = [
         TableRow(
@@ -199,11 +249,15 @@ def _cell(study: Study, data: str, label: str, others: list[Published]) -> Table
         best=not study.single and study.best(data) == label,
         near=study.near_best(data, label),
         published=others,
+        metric=study.metric(data),
     )
 
 
-def _reported(row: Published) -> bool:
-    return row.status != "not reported"
+def published_beside(study: Study, data: str) -> list[Published]:
+    """Return the published results of a data set, which are accuracies: none where another metric is shown."""
+    if study.metric(data).name != "accuracy":
+        return []
+    return [row for row in published(data) if row.status != "not reported"]
 
 
 def published_text(row: Published) -> str:

@@ -13,9 +13,22 @@ from rich.table import Table
 from rich.text import Text
 
 from gcaps.evaluation.comparison import Comparison
+from gcaps.evaluation.metrics import METRICS, Metric
 from gcaps.evaluation.published import RULES, SOURCES, Published, published
-from gcaps.report.study import ALPHA, STATUS, Entry, Majority, Study
-from gcaps.report.summary import TableCell, TableRow, percent, points, published_text, spread, table_rows
+from gcaps.evaluation.result import Summary
+from gcaps.report.study import ALPHA, STATUS, Entry, Study
+from gcaps.report.summary import (
+    TableCell,
+    TableRow,
+    points,
+    published_beside,
+    published_text,
+    repetition_text,
+    spread,
+    spread_note,
+    table_rows,
+    with_unit,
+)
 
 _LATEX = {
     **{char: "\\" + char for char in "&%$#_{}"},
@@ -27,27 +40,27 @@ _LATEX = {
     "±": r"$\pm$",
     "–": "--",
 }
-_NOTE = "Honest accuracy in percent, mean ± standard deviation over the folds."
 _MARKS = (
     " Bold: the best. •: not significantly worse than the best (corrected resampled t-test, Holm correction over all "
     f"pairs of methods on a data set, level {ALPHA:g})."
 )
 _COLUMNS = (
     *("data", "method", "source", "protocol", "mean", "std", "folds", "planned", "status", "seconds", "peak_mib"),
-    *("best", "difference_to_best", "p", "p_holm"),
+    *("best", "difference_to_best", "p", "p_holm", "metric", "headline", "repetitions", "repetition_std"),
 )
 
 
 def markdown(study: Study) -> str:
-    """Return the main table; published accuracies are given in brackets below ours, with their protocol."""
+    """Return the main table of the headline metric; published accuracies are in brackets below ours."""
 
     def shown(cell: TableCell) -> str:
         text = _markdown(cell.text)
         number = f"**{text}**" if cell.best else text + (" •" if cell.near else "")
-        extra = [f"[{row.protocol}: {_markdown(published_text(row))}]" for row in cell.published]
+        extra = [cell.repetitions] if cell.repetitions else []
+        extra += [f"[{row.protocol}: {_markdown(published_text(row))}]" for row in cell.published]
         return "<br>".join([number, *extra] if number else extra) or "–"
 
-    names = [_markdown(planned.name) for planned in study.sets]
+    names = [_markdown(name) for name in _set_names(study)]
     lines = [_row("method", *names), _row("---", *["---:"] * len(names))]
     rows = table_rows(study)
     lines += [_row(_title(row, _markdown), *(shown(cell) for cell in row.cells)) for row in rows]
@@ -64,7 +77,7 @@ def latex(study: Study) -> str:
         return rf"\textbf{{{text}}}" if cell.best else text + (r"$^{\bullet}$" if cell.near else "")
 
     rows = table_rows(study)
-    names = " & ".join(_tex(planned.name) for planned in study.sets)
+    names = " & ".join(_tex(name) for name in _set_names(study))
     body: list[str] = []
     for row in rows:
         if row.family == "published" and r"\midrule" not in body:
@@ -86,7 +99,10 @@ def latex(study: Study) -> str:
 
 
 def comma_separated(study: Study) -> str:
-    """Return a line for each data set, label and rule, as shares of one in full precision; then the published rows."""
+    """Return a line for each data set, label, metric and rule in full precision; then the published rows.
+
+    Accuracies are shares of one. Only the headline metric has other rules than honest, and tests.
+    """
     out = io.StringIO()
     writer = csv.DictWriter(out, _COLUMNS, restval="", lineterminator="\n")
     writer.writeheader()
@@ -101,15 +117,20 @@ def comma_separated(study: Study) -> str:
         }
         costs = {"seconds": _number(entry.seconds), "peak_mib": _number(entry.peak_mib)}
         for rule, summary in entry.protocols.items():
-            numbers = {"mean": repr(summary.mean), "std": repr(summary.std), "folds": len(summary.folds)}
             tests = {} if rule != "honest" else {"best": str(entry.label == best).lower()}
             test = study.tests[entry.data].get((entry.label, best or ""))
             if rule == "honest" and test is not None:
                 tests |= {"difference_to_best": repr(test.difference), "p": repr(test.p), "p_holm": repr(test.holm)}
-            writer.writerow(line | {"protocol": rule} | numbers | costs | tests)
+            headline = {"metric": entry.metric.name, "headline": "true"}
+            writer.writerow(line | {"protocol": rule} | _numbers(summary) | costs | tests | headline)
+        for name, summary in entry.metrics.items():
+            if name != entry.metric.name:
+                other = {"metric": name, "headline": "false"}
+                writer.writerow(line | {"protocol": "honest"} | _numbers(summary) | costs | other)
         if not entry.protocols:
             writer.writerow(line | {"folds": 0})
-    for name, row in ((planned.name, row) for planned in study.sets for row in published(planned.name)):
+    sets = [planned.name for planned in study.sets if planned.task == "classification"]
+    for name, row in ((one, row) for one in sets for row in published(one)):
         writer.writerow(
             {
                 "data": name,
@@ -119,6 +140,7 @@ def comma_separated(study: Study) -> str:
                 "mean": _number(row.mean),
                 "std": _number(row.std),
                 "status": row.status or "",
+                "metric": "accuracy",
             }
         )
     return out.getvalue()
@@ -126,6 +148,23 @@ def comma_separated(study: Study) -> str:
 
 FORMATS: dict[str, Callable[[Study], str]] = {"markdown": markdown, "latex": latex, "csv": comma_separated}
 """Text formats of a report."""
+
+
+def _numbers(summary: Summary) -> dict[str, object]:
+    return {
+        "mean": repr(summary.mean) if summary.folds else "",
+        "std": repr(summary.std) if summary.folds else "",
+        "folds": len(summary.folds),
+        "repetitions": len(summary.repetitions) or 1,
+        "repetition_std": _number(summary.repetition_std),
+    }
+
+
+def _set_names(study: Study) -> list[str]:
+    """Return the heading of each data set, with its metric where they differ."""
+    if study.shared_metric is not None:
+        return [planned.name for planned in study.sets]
+    return [f"{planned.name} ({study.metric(planned.name).heading})" for planned in study.sets]
 
 
 def _number(value: float | None) -> str:
@@ -144,7 +183,12 @@ def _notes(study: Study, rows: list[TableRow]) -> list[str]:
     """Return the note below a table and an explanation of each protocol of a published accuracy in it."""
     used = dict.fromkeys((row.protocol, row.source) for line in rows for cell in line.cells for row in cell.published)
     protocols = [f"{protocol}: {SOURCES[source]}, {RULES.get(protocol, protocol)}." for protocol, source in used]
-    return [_NOTE + ("" if study.single else _MARKS), *protocols]
+    metric = study.shared_metric
+    unit = " in percent" if metric is not None and metric.percent else ""
+    better = "" if metric is None or metric.greater_is_better else " (lower is better)"
+    spoken = spread_note(study).replace("; small:", "; below it the")
+    note = f"Honest {study.title}{unit}{better}, {spoken}."
+    return [note + ("" if study.single else _MARKS), *protocols]
 
 
 def _markdown(text: str) -> str:
@@ -157,15 +201,18 @@ def _tex(text: str) -> str:
 
 
 def print_comparison(comparison: Comparison, console: Console) -> None:
-    """Print the honest accuracies of a comparison.
+    """Print the headline metric of a comparison, and all metrics where there is one method and one data set.
 
-    One method on one data set: the accuracy against the most frequent class, the accuracy under every rule, and the
-    published results. One method on several data sets: a row for each data set, a column for each rule. Several
-    methods: a row for each method, a column for each data set.
+    One method on one data set: the headline metric against a prediction that does not look at the graph, under every
+    rule, all metrics, each target, and the published results. One method on several data sets: a row for each data
+    set, a column for each rule. Several methods: a row for each method, a column for each data set.
     """
     study = Study.of(comparison)
+    for planned in study.sets:
+        for note in planned.notes:
+            console.print(Text(f"{planned.name}: {note}", style="dim"))
     entry = study.of_set(study.sets[0].name)[0] if study.single and len(study.sets) == 1 else None
-    if entry is not None and entry.complete:
+    if entry is not None and entry.honest is not None:
         _print_entry(study, entry, console)
         return
     console.print(_by_rule(study) if study.single else _by_method(study))
@@ -174,16 +221,27 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     if study.missing:
         parts.append(f"{len(study.missing)} not run")
     console.print(", ".join(parts), highlight=False)
+    if any(len(entry.folds) > 1 for entry in study.entries.values()):
+        console.print(Text(f"±: {_spread_words(study)}", style="dim"))
+
+
+def _spread_words(study: Study) -> str:
+    again = " of all repetitions" if study.repeats > 1 else ""
+    return f"standard deviation over the folds{again} (divided by n)"
 
 
 def _print_entry(study: Study, entry: Entry, console: Console) -> None:
-    majority = study.majority(entry.data)
-    assert majority is not None
     console.print()
-    console.print(_headline(entry, study.plan.of(entry.data).graphs, majority))
+    console.print(_headline(study, entry))
     console.print()
-    console.print(_protocols(entry))
-    rows = [row for row in published(entry.data) if row.status != "not reported"]
+    if len(entry.protocols) > 1:
+        console.print(_protocols(entry))
+    console.print(_metrics(entry))
+    if len(study.plan.of(entry.data).targets) > 1:
+        console.print(_targets(study, entry))
+    if len(entry.folds) > 1:
+        console.print(Text(f"±: {_spread_words(study)}\n", style="dim"))
+    rows = published_beside(study, entry.data)
     if rows:
         console.print(Text(f"Published for {entry.data}", style="bold"))
         console.print(_published(rows))
@@ -191,39 +249,79 @@ def _print_entry(study: Study, entry: Entry, console: Console) -> None:
         console.print()
 
 
-def _headline(entry: Entry, graphs: int, majority: Majority) -> Text:
-    honest, folds = entry.protocols["honest"], len(entry.folds)
-    gain = honest.mean - majority.share
-    return Text.assemble(
+def _headline(study: Study, entry: Entry) -> Text:
+    honest, folds, metric = entry.protocols["honest"], len(entry.folds), entry.metric
+    planned, baseline = study.plan.of(entry.data), study.baseline(entry.data)
+    again = f" of {len(entry.repetitions)} repetitions" if len(entry.repetitions) > 1 else ""
+    undefined = f", {folds - len(honest.folds)} of them undefined" if len(honest.folds) < folds else ""
+    width = max(16, len(f"honest {metric.title}") + 1, len(baseline.title) + 1 if baseline else 0)
+    title = f"honest {metric.title}"
+    text = Text.assemble(
         (f"{entry.data} · {entry.label}", "bold"),
-        "\nhonest accuracy  ",
-        (f"{spread(honest, 1)} %", "bold cyan"),
-        (f"  over {folds} fold{'s' if folds > 1 else ''}, {graphs} graphs", "dim"),
-        f"\nmajority class   {percent(majority.share, digits=1)} %",
-        (f"  always predicting “{majority.name}”: ", "dim"),
-        (f"{points(gain, 1)} points", "green" if gain > 0 else "red"),
+        f"\n{title:<{width}} ",
+        (with_unit(spread(honest, 1, metric), metric), "bold cyan"),
+        (f"  over {folds} fold{'s' if folds > 1 else ''}{again}{undefined}, {planned.graphs} graphs", "dim"),
     )
+    if over := repetition_text(honest, metric, 1):
+        mean = with_unit(metric.text(honest.mean, digits=1), metric)
+        text.append(f"\n{'':<{width}} {mean} {over}")
+        text.append("  standard deviation of their means (divided by n − 1)", "dim")
+    if baseline is not None:
+        gain = honest.mean - baseline.value
+        shown = points(gain, 1, metric, like=honest.mean)
+        text.append(f"\n{baseline.title:<{width}} {with_unit(metric.text(baseline.value, digits=1), metric)}")
+        text.append(f"  {baseline.words}: ", "dim")
+        text.append(f"{shown} points" if metric.percent else shown, "green" if metric.sign * gain > 0 else "red")
+    return text
 
 
 def _table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
-    for column in columns:
-        number = column in ("accuracy, %", "vs honest")
+    for place, column in enumerate(columns):
+        number = column in ("accuracy, %", "vs honest", "value", "known") or (place > 1 and columns[1] == "known")
         table.add_column(column, justify="right" if number else "left", no_wrap=number)
     return table
 
 
 def _protocols(entry: Entry) -> Table:
-    table = _table("rule", "accuracy, %", "vs honest", "how it is chosen")
+    table = _table("rule", entry.metric.heading, "vs honest", "how it is chosen")
     honest = entry.protocols["honest"]
     for rule, summary in entry.protocols.items():
         main = rule == "honest"
         table.add_row(
             Text(rule, style="bold" if main else ""),
-            Text(spread(summary), style="bold cyan" if main else ""),
-            "–" if main else points(summary.mean - honest.mean),
+            Text(spread(summary, metric=entry.metric), style="bold cyan" if main else ""),
+            "–" if main else points(summary.mean - honest.mean, metric=entry.metric),
             Text(summary.rule, style="" if main else "dim"),
         )
+    return table
+
+
+def _metrics(entry: Entry) -> Table:
+    """Return the table of all metrics."""
+    table = _table("metric", "value", "")
+    for name, summary in entry.metrics.items():
+        metric, main = METRICS[name], name == entry.metric.name
+        notes = ["" if metric.greater_is_better else "lower is better"]
+        if len(summary.folds) < len(entry.folds):
+            notes.append(f"over {len(summary.folds)} of {len(entry.folds)} folds")
+        table.add_row(
+            Text(metric.heading, style="bold" if main else ""),
+            Text(spread(summary, metric=metric), style="bold cyan" if main else ""),
+            Text(", ".join(filter(None, notes)), style="dim"),
+        )
+    return table
+
+
+def _targets(study: Study, entry: Entry) -> Table:
+    """Return the table of targets: their known values and metrics, mean over the folds."""
+    shown = [METRICS[name] for name in entry.metrics]
+    shown = [entry.metric, *(metric for metric in shown if metric.name != entry.metric.name)][:4]
+    table = _table("target", "known", *(metric.heading for metric in shown))
+    for number, name in enumerate(study.plan.of(entry.data).targets):
+        found = entry.target_metrics(number)
+        values = [metric.text(found[metric.name]) if metric.name in found else "–" for metric in shown]
+        table.add_row(Text(name), f"{found['known']:.0f}", *values)
     return table
 
 
@@ -245,23 +343,31 @@ def _by_rule(study: Study) -> Table:
     """Return the table of one method: data sets by rules."""
     rules = list(dict.fromkeys(rule for entry in study.entries.values() for rule in entry.protocols)) or ["honest"]
     table = Table(box=None, pad_edge=False)
-    table.add_column(Text(f"{next(iter(study.names))}, %"))
+    unit = ", %" if study.shared_metric is not None and study.shared_metric.percent else ""
+    table.add_column(Text(f"{next(iter(study.names))}{unit}"))
     for rule in rules:
         table.add_column(rule, justify="right")
-    for entry in study.entries.values():
-        known = [spread(entry.protocols[rule], 1) if rule in entry.protocols else "–" for rule in rules]
-        table.add_row(Text(entry.data), *(known if entry.complete else [Text(entry.status)]))
+    for entry, name in zip(study.entries.values(), _set_names(study), strict=True):
+        known = [spread(entry.protocols[rule], 1, entry.metric) if rule in entry.protocols else "–" for rule in rules]
+        table.add_row(Text(name), *(known if entry.complete else [Text(entry.status)]))
     return table
 
 
 def _by_method(study: Study) -> Table:
     """Return the table of several methods: labels by data sets."""
     table = Table(box=None, pad_edge=False)
-    table.add_column("honest, %")
-    for planned in study.sets:
-        table.add_column(Text(planned.name), justify="right")
+    metric = study.shared_metric
+    plain = metric is not None and metric.name == "accuracy"
+    table.add_column("honest, %" if plain else "honest" if metric is None else f"honest {metric.heading}")
+    for name in _set_names(study):
+        table.add_column(Text(name), justify="right")
     for label in study.names:
         entries = [study.entries.get((planned.name, label)) for planned in study.sets]
-        cells = ["–" if e is None else e.status if e.honest is None else spread(e.honest, 1) for e in entries]
+        cells = ["–" if e is None else e.status if e.honest is None else _spreads(e.honest, e.metric) for e in entries]
         table.add_row(Text(label), *map(Text, cells))
     return table
+
+
+def _spreads(summary: Summary, metric: Metric) -> str:
+    """The spread over the folds, and below it that over repetitions."""
+    return "\n".join(filter(None, [spread(summary, 1, metric), repetition_text(summary, metric, 1)]))

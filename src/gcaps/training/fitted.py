@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,6 +31,10 @@ class FittedNetwork:
     features: NodeFeatures
     network: Network
     seed: int
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle a copy of the network: its parameters are views of the optimizer's vector, which is left out."""
+        return {**vars(self), "network": deepcopy(self.network)}
 
     def scores(self, graphs: GraphSet) -> Floats:
         """Return probabilities [G, C] or [G, T], or standardised values [G, T].

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,8 +30,8 @@ def read_npz(path: str | Path, reading: Reading) -> GraphSet:
     """Read graphs from an .npz file, without pickled objects.
 
     Adjacency: ``adjacency`` [G, n, n]; or ``adj_0``, ``adj_1``, … [n_i, n_i], as ``np.savez(file, *matrices)`` writes
-    them; or the parts ``indptr``, ``indices``, ``data`` of one sparse matrix for all nodes with ``batch`` [N], the graph
-    of each node. Entries are weights if any differs from 1. Optional: ``sizes`` [G] of padded matrices, ``x`` and
+    them; or the parts ``indptr``, ``indices``, ``data`` of one sparse matrix for all nodes with ``batch`` [N], the
+    graph of each node. Entries are weights if any differs from 1. Optional: ``sizes`` [G] of padded matrices, ``x`` and
     ``node_labels`` with a row for each node (of all graphs, or padded [G, n, ·]), ``y`` [G] or [G, T].
 
     Raises:
@@ -48,20 +47,13 @@ def read_npz(path: str | Path, reading: Reading) -> GraphSet:
         if table is not None:
             found[field] = _node_table(table, sizes, num_nodes, field, path)
     y = _target(arrays, reading, len(sizes), path)
-    labels = found.get("node_labels")
-    x = found.get("x")
-    made = assemble(
-        stem(path),
-        pointer(sizes),
-        rows,
-        y=y,
-        node_labels=None if labels is None else labels.astype(np.int64),
-        x=None if x is None or x.dtype.kind == "f" else x.astype(np.float64) if x is not None else None,
-    )
-    if x is not None and x.dtype.kind == "f":
-        if not np.isfinite(x).all():
-            raise DataError("x holds NaN or infinity; replace it", str(path))
-        made = replace(made, x=x)
+    labels, x = found.get("node_labels"), found.get("x")
+    if x is not None and x.dtype.kind != "f":
+        x = x.astype(np.float64)
+    if x is not None and not np.isfinite(x).all():
+        raise DataError("x holds NaN or infinity; replace it", str(path))
+    labels = None if labels is None else labels.astype(np.int64)
+    made = assemble(stem(path), pointer(sizes), rows, y=y, node_labels=labels, x=x)
     return without_empty(made, reading.empty, lambda i: f"{path}: graph {i}")
 
 

@@ -33,6 +33,7 @@ _ID_ORDER = ("id", "mol_id", "molecule_id", "compound_id", "graph_id", "cid", "n
 _MISSING = frozenset(("", "nan", "na", "n/a", "null", "<na>"))
 _MISSING_NUMBERS = _MISSING | {"none", "-", "?", "."}
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+([eE][+-]?\d+)?")
+_KINDS = ("missing", "perhaps missing", "string", "boolean", "integer", "number", "infinite")
 MOST_BAD = 0.1
 """Largest share of a column of numbers that may be something else and is reported row by row."""
 
@@ -65,13 +66,9 @@ def choose(table: Table, reading: Reading, parses: Callable[[str], bool] | None 
 def choose_targets(table: Table, reading: Reading, sample: list[list[Any]], taken: set[int]) -> Choice:
     """Choose id and targets among the columns that are not ``taken``."""
     names = table.names
-    id_ = None
-    if reading.id is not None:
-        id_ = position(table, reading.id, "id")
-    else:
-        id_ = _id(names, sample, taken)
+    id_ = _id(names, sample, taken) if reading.id is None else position(table, reading.id, "id")
     columns = tuple(position(table, name, "columns") for name in reading.columns)
-    targets = _targets(table, reading, sample, taken | ({id_} - {None}))  # type: ignore[arg-type]
+    targets = _targets(table, reading, sample, taken if id_ is None else taken | {id_})
     return Choice(None, id_, targets, columns)
 
 
@@ -96,17 +93,26 @@ def _structure(table: Table, reading: Reading, sample: list[list[Any]], parses: 
         if lower.count(usual) == 1:
             return lower.index(usual)
     found = [] if parses is None else [i for i in range(len(names)) if _is_structure([r[i] for r in sample], parses)]
+    if (
+        parses is not None
+        and table.has_header
+        and any(_is_molecule(names[i], parses) for i in found or range(len(names)))
+    ):
+        problem = "has no header: its first line is a molecule; add a line that names the columns, such as smiles,y"
+        raise table.error(problem, _header(table))
     if len(found) == 1:
         return found[0]
     option = table.option.format("smiles")
     if len(found) > 1:
         several = listed(names[i] for i in found)
         raise table.error(f"has several columns of SMILES: {several}; choose one: {option} NAME", _header(table))
-    if parses is not None and table.has_header and any(len(n) > 1 and not n.isalpha() and parses(n) for n in names):
-        problem = "has no header: its first line is a molecule; add a line that names the columns, such as smiles,y"
-        raise table.error(problem, _header(table))
     problem = f"has no column of SMILES; name one ({option} NAME) of {listed(names)}"
     raise table.error(problem, _header(table))
+
+
+def _is_molecule(name: str, parses: Callable[[str], bool]) -> bool:
+    """Whether the name of a column is a molecule, so that a table has no header."""
+    return len(name) > 2 and parses(name)
 
 
 def _is_structure(cells: list[Any], parses: Callable[[str], bool]) -> bool:
@@ -323,9 +329,6 @@ class ColumnType:
             value = _number(text, self.decimal_comma)
             return math.nan if value is None else value
         return math.nan if cell is None else float(cell)
-
-
-_KINDS = ("missing", "perhaps missing", "string", "boolean", "integer", "number", "infinite")
 
 
 def _number(text: str, decimal_comma: bool) -> float | None:

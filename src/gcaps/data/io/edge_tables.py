@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -57,10 +57,11 @@ def open_any_table(path: str | Path) -> Table:
 def read_edge_tables(edges: Table, reading: Reading, name: str | None = None) -> GraphSet:
     """Read graphs from a table of edges.
 
-    Columns of the edges: graph, source, target, and optionally a weight; further strings, and integers under names such
-    as ``type``, are edge labels, other numbers edge attributes. ``reading.nodes`` has one row for each node (graph, node
-    and further columns likewise); without it, the nodes are those of the edges. ``reading.labels`` has one row for each
-    graph: its id and target; without it, ``reading.target`` names a column of the edges that is constant in each graph.
+    Columns of the edges: graph, source, target, and optionally a weight; further strings, and integers under names
+    such as ``type``, are edge labels, other numbers edge attributes. ``reading.nodes`` has one row for each node
+    (graph, node and further columns likewise); without it, the nodes are those of the edges. ``reading.labels`` has one
+    row for each graph: its id and target; without it, ``reading.target`` names a column of the edges that is constant
+    in each graph.
 
     Raises:
         DataError: a table is malformed; the message names file and line.

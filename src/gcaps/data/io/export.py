@@ -28,7 +28,8 @@ def export(graphs: GraphSet, path: Path) -> None:
     """Write a set; the end of the name says how.
 
     ``.zip`` TU format; ``.json`` node-link JSON; ``.graphml`` GraphML, all graphs in one file; ``.csv`` or ``.tsv`` the
-    SMILES, ids, targets and columns of molecules; ``.edges`` a folder of ``edges.csv``, ``nodes.csv`` and ``graphs.csv``.
+    SMILES, ids, targets and columns of molecules; ``.edges`` a folder with ``edges.csv``, ``nodes.csv`` and
+    ``graphs.csv``.
 
     Raises:
         DataError: the format cannot hold the set; the message says why.
@@ -66,14 +67,13 @@ def _tu(graphs: GraphSet, path: Path) -> None:
         codes: Array = inverse.reshape(labels.shape)
         return codes
 
-    for part, table in (
-        ("node_labels", coded(graphs.node_labels, "node label")),
-        ("node_attributes", graphs.x),
-        ("edge_labels", coded(graphs.edge_labels, "edge label")),
-        ("edge_attributes", graphs.edge_attr),
-    ):
-        if table is not None:
-            parts[part] = table
+    tables = {
+        "node_labels": coded(graphs.node_labels, "node label"),
+        "node_attributes": graphs.x,
+        "edge_labels": coded(graphs.edge_labels, "edge label"),
+        "edge_attributes": graphs.edge_attr,
+    }
+    parts |= {part: table for part, table in tables.items() if table is not None}
     if graphs.y is not None:
         y = graphs.y
         if y.dtype.kind in "fU" and (y == "" if y.dtype.kind == "U" else np.isnan(y)).any():
@@ -125,17 +125,16 @@ def target_titles(graphs: GraphSet) -> tuple[str, ...]:
 
 
 def _node_link(graphs: GraphSet, path: Path) -> None:
-    rows = []
-    for graph in _described(graphs):
-        rows.append(
-            {
-                "directed": False,
-                "multigraph": False,
-                "graph": graph.graph,
-                "nodes": [{"id": node, **_plain(values)} for node, values in graph.nodes(data=True)],
-                "links": [{"source": u, "target": v, **_plain(values)} for u, v, values in graph.edges(data=True)],
-            }
-        )
+    rows = [
+        {
+            "directed": False,
+            "multigraph": False,
+            "graph": graph.graph,
+            "nodes": [{"id": node, **_plain(values)} for node, values in graph.nodes(data=True)],
+            "links": [{"source": u, "target": v, **_plain(values)} for u, v, values in graph.edges(data=True)],
+        }
+        for graph in _described(graphs)
+    ]
     path.write_text("[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n", encoding="utf-8")
 
 

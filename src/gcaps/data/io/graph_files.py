@@ -150,7 +150,7 @@ def _built(entry: Any, place: str) -> nx.Graph:
 
     if not isinstance(entry, dict) or not isinstance(entry.get("nodes"), list):
         raise DataError('is not a graph in node-link form: {"nodes": [{"id": …}], "links": [{"source": …, …}]}', place)
-    links = entry.get("links", entry.get("edges", []))
+    links: Any = entry.get("links", entry.get("edges", []))
     kind = {
         (False, False): nx.Graph,
         (True, False): nx.DiGraph,
@@ -158,7 +158,7 @@ def _built(entry: Any, place: str) -> nx.Graph:
         (True, True): nx.MultiDiGraph,
     }[bool(entry.get("directed")), bool(entry.get("multigraph"))]
     graph = kind()
-    described = entry.get("graph", {})
+    described: Any = entry.get("graph", {})
     graph.graph.update(described if isinstance(described, dict) else dict(described))
     try:
         for i, node in enumerate(entry["nodes"]):

@@ -50,7 +50,9 @@ class Parser:
             from rdkit import Chem, rdBase
         except ImportError as error:
             raise DataError("reading molecules needs RDKit: pip install 'gcaps[chem]'", place) from error
-        self.form, self._chem, self._base = form, Chem, rdBase
+        self.form = form
+        self._chem: Any = Chem
+        self._base: Any = rdBase
         kinds = Chem.BondType
         self._labels = {kinds.SINGLE: 1, kinds.DOUBLE: 2, kinds.TRIPLE: 3, kinds.AROMATIC: 4}
 

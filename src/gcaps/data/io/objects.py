@@ -28,7 +28,6 @@ from gcaps.data.reading import Empty, Reading
 from gcaps.data.targets import target_array
 from gcaps.errors import DataError
 
-
 KINDS = {
     "graph": "a gcaps Graph",
     "networkx": "a NetworkX graph",

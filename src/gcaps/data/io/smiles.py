@@ -150,7 +150,7 @@ class _Rows:
             targets = [self.types[i] for i in self.choice.targets]
             for type_ in targets:
                 type_.require_uniform(self.table)
-            if self.reading.labelled and lines and targets and not any(type_.known for type_ in targets):
+            if lines and targets and not any(type_.known for type_ in targets):
                 names = ", ".join(repr(type_.name) for type_ in targets)
                 raise self.table.error(f"has no value in column {names}")
         except DataError:

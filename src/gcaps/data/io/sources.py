@@ -21,8 +21,8 @@ from gcaps.files import require_file
 Format: TypeAlias = Literal["saved", "tu", "edges", "graphs", "npz", "parquet", "table"]
 PARQUET = (".parquet", ".pq")
 KNOWN = (
-    "a TU folder or zip, a saved GraphSet, molecules (.csv, .tsv, .smi, .sdf, .parquet), GraphML, node-link JSON, .npz, "
-    "or tables of edges"
+    "a TU folder or zip, a saved GraphSet, molecules (.csv, .tsv, .smi, .sdf, .parquet), GraphML, node-link JSON, "
+    ".npz, or tables of edges"
 )
 SUFFIXES = (".zip", ".gset", ".npz", *PARQUET, *graph_files.SUFFIXES, *smiles.SUFFIXES)
 
@@ -106,8 +106,8 @@ def read_path(path: Path, reading: Reading) -> GraphSet:
         return graph_files.read_graph_files(files, reading, path.name if path.is_dir() else None)
     if format_ == "edges":
         tables = edge_tables.tables_of(path)
-        given = {part: tables.get(key) for part, key in (("nodes", "nodes"), ("labels", "graphs"))}
-        reading = replace(reading, **{key: getattr(reading, key) or value for key, value in given.items()})
+        nodes, labels = reading.nodes or tables.get("nodes"), reading.labels or tables.get("graphs")
+        reading = replace(reading, nodes=nodes, labels=labels)
         edges = edge_tables.open_any_table(tables["edges"])
         return edge_tables.read_edge_tables(edges, reading, path.name)
     table = open_molecules(path)

@@ -8,7 +8,7 @@ import gzip
 import io
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -228,7 +228,7 @@ class ObjectTable(Table):
 
     option = "{}="
 
-    def __init__(self, columns: dict[str, Sequence[Any]], name: str, form: Form = "smiles") -> None:
+    def __init__(self, columns: Mapping[str, Sequence[Any]], name: str, form: Form = "smiles") -> None:
         super().__init__(name, name, list(columns))
         self.form = form
         self.values = columns

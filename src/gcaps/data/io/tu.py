@@ -154,10 +154,9 @@ class TUReader:
         empty = np.flatnonzero(sizes == 0)
         if len(empty) and self.reading.empty == "error":
             others = f" (nor have graphs {listed(map(str, empty[1:] + 1), 5)})" if len(empty) > 1 else ""
-            problem = (
-                f"graph {empty[0] + 1} has no nodes in {self.place('graph_indicator')}{others}; remove the graph, or leave "
-                f"it out: --empty drop"
-            )
+            where = self.place("graph_indicator")
+            remedy = "remove the graph, or leave it out: --empty drop"
+            problem = f"graph {empty[0] + 1} has no nodes in {where}{others}; {remedy}"
             raise DataError(problem, self.place("graph_labels"), int(empty[0]) + 1)
 
     def edges(self, graph_of: Array) -> EdgeRows:

@@ -1,4 +1,4 @@
-"""Assertions and test graphs for authors of layers, features and models of graphs."""
+"""Test graphs, and assertions that a function of graphs depends on nothing but each graph."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from gcaps.data.arrays import Array, Ints, pointer
 from gcaps.data.assemble import EdgeRows, assemble
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import neighbors_of_set
-
-__all__ = ["assert_batch_equals_singles", "assert_permutation_invariant", "hostile_graphs", "permute_nodes"]
 
 OfGraphs = Callable[[GraphSet], Array]
 """A function from G graphs to an array [G, …]."""
@@ -113,6 +111,45 @@ def _hostile(kind: int, rng: np.random.Generator, largest: int) -> tuple[int, In
         return n, chosen
     loops = np.stack([i, i], axis=1)[rng.random(n) < 0.3]
     return n, np.concatenate([chosen, chosen, chosen[::2, ::-1], loops])
+
+
+def example_graphs(count: int = 24, classes: int = 2, seed: int = 0) -> tuple[GraphSet, Array]:
+    """Generate small graphs that every method can tell apart, and how far each is from a path to a clique.
+
+    Graph g has 6 to 8 nodes: a path, and of the other pairs of nodes a share s(g), so that classes differ in structure;
+    a share s(g) of the nodes is labelled 1, the others 0; the first of two attributes is s(g) with noise.
+
+    Args:
+        count: number of graphs; graph g has the class g mod ``classes``.
+        classes: number of classes.
+        seed: of the random numbers.
+
+    Returns:
+        The graphs with their classes as ``y``, and s [count], between 0 and 1, a real target.
+    """
+    rng = np.random.default_rng(seed)
+    y = np.arange(count) % classes
+    share = (y + rng.uniform(0.2, 0.8, count)) / classes
+    sizes = rng.integers(6, 9, count)
+    ptr = pointer(sizes)
+    ends = []
+    for first, n, s in zip(ptr, sizes, share, strict=False):
+        pairs = np.argwhere(np.triu(np.ones((n, n), dtype=bool), 2))
+        i = np.arange(n)
+        path = np.stack([i[:-1], i[1:]], axis=1)
+        ends.append(first + np.concatenate([path, pairs[rng.random(len(pairs)) < s]]))
+    source, target = np.concatenate(ends).T
+    place = (np.arange(ptr[-1]) - np.repeat(ptr[:-1], sizes)) / np.repeat(sizes, sizes)
+    of_node = np.repeat(share, sizes)
+    graphs = assemble(
+        "examples",
+        ptr,
+        EdgeRows(source, target),
+        y=y,
+        node_labels=(place < of_node).astype(np.int64)[:, None],
+        x=np.stack([of_node + 0.1 * rng.standard_normal(ptr[-1]), rng.standard_normal(ptr[-1])], axis=1),
+    )
+    return graphs, share
 
 
 def permute_nodes(graphs: GraphSet, seed: int = 0) -> tuple[GraphSet, Ints]:
