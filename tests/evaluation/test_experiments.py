@@ -50,7 +50,7 @@ def test_experiments_that_are_not_are_one_line(tmp_path):
     with pytest.raises(ConfigError, match="names no data sets"):
         read_experiment(str(tmp_path / "e.toml"))
     (tmp_path / "e.toml").write_text('[[entries]]\ndata = "MUTAG"\nepochs = 3\n')
-    with pytest.raises(ConfigError, match="an entry has no epochs; it has label, method, data, settings"):
+    with pytest.raises(ConfigError, match="an entry has no epochs; it has label, method, methods, data, settings"):
         read_experiment(str(tmp_path / "e.toml"))
     (tmp_path / "e.toml").write_text('[[entries]]\ndata = "MUTAG"\nsettings = {hiden = 3}\n')
     with pytest.raises(ConfigError, match="hiden: there is no such setting"):

@@ -7,6 +7,21 @@ from typing import Annotated, Any
 
 import typer
 
+from gcaps.cli.arguments import (
+    DirectedGraphs,
+    EmptyGraphs,
+    IdColumn,
+    SmilesColumn,
+    Strict,
+    TargetColumn,
+    TaskName,
+    reading_options,
+)
+from gcaps.cli.evaluate import MetricName
+
+READING = ("target", "smiles", "id", "strict", "empty", "directed")
+"""Options about how tables are read."""
+
 
 def run(
     data: Annotated[
@@ -25,12 +40,29 @@ def run(
     methods: Annotated[
         str | None, typer.Option("--methods", metavar="NAME,…", help="Methods of gcaps evaluate, or all (default).")
     ] = None,
-    folds: Annotated[int | None, typer.Option("--folds", min=2, help="Stratified folds (default 10).")] = None,
-    splits: Annotated[
-        Path | None,
-        typer.Option("--splits", metavar="PATH", help="A file of folds, or a folder with NAME.json for each set."),
+    task: TaskName = "auto",
+    metric: MetricName = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            "--split",
+            "--splits",
+            metavar="HOW",
+            help="stratified (default for classes), random (default otherwise), scaffold, group:COLUMN, time:COLUMN, "
+            "column:COLUMN, a JSON file of folds, or a folder with NAME.json for each set.",
+            show_default=False,
+        ),
     ] = None,
-    seeds: Annotated[str | None, typer.Option("--seeds", metavar="N,…", help="Seeds (default 0).")] = None,
+    folds: Annotated[
+        int | None,
+        typer.Option("--folds", min=1, help="Number of folds (default 10); 1: a single division 80/10/10."),
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option("--repeats", min=1, help="Repeat everything with so many seeds, and other folds.")
+    ] = None,
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", metavar="N,…", help="Seeds (default 0); --repeats N means 0,…,N−1.")
+    ] = None,
     grid: Annotated[
         str | None,
         typer.Option(
@@ -64,6 +96,12 @@ def run(
         bool,
         typer.Option("--verify", help="Run a fold of each recorded result again and compare.", show_default=False),
     ] = False,
+    target: TargetColumn = None,
+    smiles: SmilesColumn = None,
+    id: IdColumn = None,  # noqa: A002 - the option's name
+    strict: Strict = False,
+    empty: EmptyGraphs = None,
+    directed: DirectedGraphs = None,
     fold: Annotated[
         int | None, typer.Option("--fold", min=0, help="With --verify: this one (default: the quickest).")
     ] = None,
@@ -71,7 +109,7 @@ def run(
         str | None, typer.Option("--only", metavar="NAME,…", help="With --verify: only these data sets and rows.")
     ] = None,
 ) -> None:
-    """Cross-validate methods on data sets and keep every fold in a file of its own.
+    """Cross-validate methods on data sets and keep every fold in a file of its own; targets are classes or numbers.
 
     It can be killed at any time: the same command resumes it, and only the cells that were running are repeated.
 
@@ -85,6 +123,7 @@ def run(
     import sys
 
     from gcaps.errors import ConfigError
+    from gcaps.evaluation.splits import Split
 
     if verify:
         _verify(data or [], fold, [] if only is None else only.split(","))
@@ -96,16 +135,29 @@ def run(
     given: dict[str, Any] = {
         "data": data or None,
         "methods": methods,
+        "task": None if task == "auto" else task,
+        "metric": metric,
         "folds": folds,
-        "splits": splits,
+        "split": split,
+        "repeats": repeats,
         "seeds": None if seeds is None else _numbers(seeds),
         "grid": grid,
+        "target": target,
+        "smiles": smiles,
+        "id": id,
+        "strict": strict or None,
+        "empty": empty,
+        "directed": directed,
     }
     given = {name: value for name, value in given.items() if value is not None}
     if experiment is not None:
         given = {"experiment": _experiment(experiment, given)}
     elif "data" not in given and given:
         raise ConfigError(f"--{next(iter(given))} needs a data set; without one, the plan in {output} is continued")
+    else:
+        column = None if split is None else Split.parse(split).column
+        options = {name: given.pop(name) for name in READING if name in given}
+        given["reading"] = reading_options(data, **options, columns=[column] if column else [])
 
     from rich.console import Console
 
@@ -135,8 +187,14 @@ def run(
 def _experiment(name: str, given: dict[str, Any]) -> Any:
     """The experiment, with what other options say."""
     from gcaps.evaluation.experiments import read_experiment, read_grid
+    from gcaps.evaluation.run import repeated
 
     found = read_experiment(name)
+    options = {name: given.pop(name) for name in READING if name in given}
+    if options:
+        given["reading"] = found.reading | reading_options(**options)
+    if "repeats" in given:
+        given["seeds"] = repeated(given.pop("seeds", found.seeds[:1]), given.pop("repeats"))
     if "data" in given:
         found = found.on(given.pop("data"))
     if "methods" in given:
@@ -144,8 +202,6 @@ def _experiment(name: str, given: dict[str, Any]) -> Any:
         given["methods"] = names if names == "all" else tuple(part.strip() for part in names.split(","))
     if "grid" in given:
         given["grid"] = dict(read_grid(given["grid"]))
-    if "splits" in given:
-        given["splits"] = str(given["splits"])
     return found.model_copy(update=given)
 
 

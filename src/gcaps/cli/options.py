@@ -79,8 +79,12 @@ def command_of(run: Callable[..., None], arguments: Sequence[str]) -> Callable[.
 
 def require_options(command: Callable[..., None], kind: type[Section], arguments: Sequence[str]) -> None:
     """Raise a ConfigError that names an option which the method does not have."""
-    names = [name.replace("_", "-") for name in inspect.signature(command).parameters]
+    parameters = inspect.signature(command).parameters.values()
+    names = [parameter.name.replace("_", "-") for parameter in parameters]
     known = {"--help", "--config", *(f"--{name}" for name in names), *(f"--no-{name}" for name in names)}
+    for parameter in parameters:  # an option may have a second name
+        for about in getattr(parameter.annotation, "__metadata__", ()):
+            known |= {flag for flag in getattr(about, "param_decls", None) or () if flag.startswith("--")}
     for argument in arguments:
         flag = argument.partition("=")[0]
         if flag.startswith("--") and len(flag) > 2 and flag not in known:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from gcaps.cli.evaluate import MetricName
+
 
 def run(
     sources: Annotated[
@@ -22,13 +24,15 @@ def run(
         typer.Option("-o", "--output", metavar="FILE", help="Where to write (default: report.html; text: the screen)."),
     ] = None,
     format: Annotated[  # noqa: A002  # the option's name
-        str, typer.Option("--format", help="html, markdown, latex or csv; csv holds every protocol.")
+        str, typer.Option("--format", help="html, markdown, latex or csv; csv holds every protocol and metric.")
     ] = "html",
+    metric: MetricName = None,
 ) -> None:
     """Write a comparison as one page that opens offline: which method is best, and whether that is significant.
 
-    Besides the table: the effect of each protocol, ranks, learning curves, cost, confusion, calibration, drawings of
-    the hardest graphs, and an audit of the data. For an unfinished run the page says what is missing.
+    Besides the table: all metrics, the effect of each protocol, ranks, learning curves, cost, confusion, calibration or
+    residuals, drawings of the hardest graphs, and an audit of the data. For an unfinished run the page says what is
+    missing.
 
     Example: [cyan]gcaps report RUN -o report.html[/cyan]
 
@@ -45,6 +49,8 @@ def run(
 
     found = [Comparison.read(source) for source in sources]
     comparison = found[0] if len(found) == 1 else Comparison.join(found)
+    if metric is not None:
+        comparison = comparison.with_metric(metric)
     console = Console(stderr=True, highlight=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:

@@ -90,7 +90,7 @@ def run(
         posed = resolve_task(targets_of(graphs), task, graphs.name)
         console.print(f"  task = {posed.task} ({'auto: ' if task == 'auto' else ''}{posed.reason})", markup=False)
         model = make_estimator(method, config, random_state=seed, task=posed.task)
-        settings, resolution = resolve(config, graphs)
+        settings, resolution = resolve(config, graphs, task=posed.task)
         for entry in resolution:
             console.print(f"  {entry}", markup=False)
         with training_bar(graphs.name, getattr(settings, "epochs", 1), console=console) as report:

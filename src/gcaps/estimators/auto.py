@@ -15,6 +15,7 @@ import numpy as np
 from gcaps.config import FeatureConfig, Section
 from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
+from gcaps.data.targets import Task
 
 SMALL_TRAINING_SET = 750
 """Training sets with fewer graphs count as small."""
@@ -44,14 +45,16 @@ class TrainingFacts:
     """Whether edges have labels."""
     edge_attributes: bool = False
     """Whether edges have attributes."""
+    task: Task = "classification"
+    """What is predicted."""
 
     @classmethod
-    def of(cls, graphs: GraphSet, indices: Array) -> TrainingFacts:
+    def of(cls, graphs: GraphSet, indices: Array, task: Task = "classification") -> TrainingFacts:
         """Count and measure the graphs at ``indices``."""
         sizes = np.sort(graphs.sizes[indices])
         small, large = sizes[len(sizes) // 10], sizes[len(sizes) * 9 // 10]
         brought = (graphs.x is not None, graphs.edge_labels is not None, graphs.edge_attr is not None)
-        return cls(len(sizes), graphs.node_labels is not None, float(large / small), *brought)
+        return cls(len(sizes), graphs.node_labels is not None, float(large / small), *brought, task)
 
     @property
     def small(self) -> bool:
@@ -92,14 +95,16 @@ class Resolution:
         return asdict(self)
 
 
-def resolve(config: S, graphs: GraphSet, indices: Array | None = None) -> tuple[S, list[Resolution]]:
+def resolve(
+    config: S, graphs: GraphSet, indices: Array | None = None, task: Task = "classification"
+) -> tuple[S, list[Resolution]]:
     """Replace every ``auto`` of ``config`` by what its rule gives for the training graphs at ``indices``.
 
     Returns:
         The settings without ``auto``, and for each setting that was ``auto``, or that has no effect under the others
         although it is not at its default, what became of it and why.
     """
-    facts = TrainingFacts.of(graphs, np.arange(len(graphs)) if indices is None else indices)
+    facts = TrainingFacts.of(graphs, np.arange(len(graphs)) if indices is None else indices, task)
     found: list[Resolution] = []
     for name in type(config).model_fields:
         if getattr(config, name) == "auto":
@@ -129,7 +134,9 @@ def reduce(config: Section, facts: TrainingFacts) -> Value:
 
 
 def dropout(config: Section, facts: TrainingFacts) -> Value:
-    """On small sets dropout cost accuracy on inner validation."""
+    """On small sets dropout cost accuracy on inner validation; in regression much of it costs everywhere."""
+    if facts.task == "regression" and not facts.small:
+        return 0.1, f"regression, {facts.size}"
     return (0.0 if facts.small else 0.5), facts.size
 
 
@@ -187,8 +194,17 @@ def methods(config: Section, facts: TrainingFacts) -> Value:
 RULES: dict[str, Callable[[Section, TrainingFacts], Value]] = {
     rule.__name__: rule
     for rule in (
-        *(epochs, layers, reduce, dropout, ensemble_size, with_svm),
-        *(features, edge_features, edge_labels, device, methods),
+        epochs,
+        layers,
+        reduce,
+        dropout,
+        ensemble_size,
+        with_svm,
+        features,
+        edge_features,
+        edge_labels,
+        device,
+        methods,
     )
 }
 """The rule of each setting that may be ``auto``."""

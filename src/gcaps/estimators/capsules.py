@@ -184,7 +184,7 @@ class RandomCapsuleMachine(NetworkEstimator):
         assert isinstance(given, RandomCapsuleConfig)
         problem = self._start(prepared, train, options)
         target, train = problem.target, problem.train
-        config, self.resolution_ = resolve(given, prepared.graphs, train)
+        config, self.resolution_ = resolve(given, prepared.graphs, train, target.task)
         graphs, seed, began = prepared.graphs, self._seed(), time.perf_counter()
         with reproducible(seed, config.threads):
             features = NodeFeatures.fit(config, prepared, train)

@@ -42,7 +42,7 @@ class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
         target, train = problem.target, problem.train
         if given.sampling == "balanced" and target.task != "classification":
             raise ConfigError(f"sampling: balanced needs classes; this is {target.task}")
-        config, self.resolution_ = resolve(given, prepared.graphs, train)
+        config, self.resolution_ = resolve(given, prepared.graphs, train, target.task)
         weight = _scaled(problem.weight, train)
         data = TrainingData(prepared, train, problem.y, target.outputs, weight, target.task)
         assert config.epochs != "auto"

@@ -43,6 +43,7 @@ class Entry(Section):
 
     label: str | None = Field(None, description="the row's name; by default the method's")
     name: str = Field("gcaps", alias="method", description="a method of gcaps evaluate")
+    methods: tuple[str, ...] = Field((), description="several methods with the same settings, in place of method")
     data: str | tuple[str, ...] | None = Field(None, description="data sets; by default all of the experiment")
     settings: dict[str, Any] = Field({}, description="settings of the method")
     grid: bool = Field(False, description="a list in settings holds values to choose from on inner validation")
@@ -50,6 +51,10 @@ class Entry(Section):
     folds: int | None = Field(None, ge=1, description="number of folds; by default that of the experiment")
     first: int | None = Field(None, ge=1, description="run only the first so many folds")
     split: str | None = Field(None, description="as that of the experiment, which is the default")
+
+    def each(self) -> list[Entry]:
+        """One entry for each of ``methods``."""
+        return [self.model_copy(update={"name": name, "methods": ()}) for name in self.methods] or [self]
 
 
 class Experiment(Section):
@@ -86,7 +91,7 @@ class Experiment(Section):
         methods = self.methods if self.methods is not None else () if self.entries else "all"
         how = Evaluation(self.folds, self.split, tuple(self.seeds), self.task, self.metric, self.reading)
         rows = rows_of(self.data, named_methods(methods, self.grid), how)
-        return rows + [row for entry in self.entries for row in self._rows_of(entry, how)]
+        return rows + [row for entry in self.entries for one in entry.each() for row in self._rows_of(one, how)]
 
     def on(self, data: Sequence[str]) -> Experiment:
         """The experiment on other data sets; of the entries that name theirs, those on these data sets."""

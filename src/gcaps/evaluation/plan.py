@@ -12,6 +12,7 @@ from typing import Any
 
 from gcaps.data.catalog import load, located
 from gcaps.data.graphset import GraphSet
+from gcaps.data.reading import Reading
 from gcaps.data.targets import Task, resolve_task
 from gcaps.errors import ConfigError, DataError, GcapsError
 from gcaps.estimators.registry import make_estimator
@@ -358,7 +359,7 @@ def _planned(source: str | Path | GraphSet, rows: list[Row], memory: InMemory, *
     """Plan one data set; all rows on it must have the same folds."""
     given = isinstance(source, GraphSet)
     how = rows[0].split if isinstance(rows[0].split, tuple) or rows[0].split is None else Split.parse(rows[0].split)
-    reading = {} if given else dict(rows[0].reading)
+    reading = _changed(rows[0].reading)
     if isinstance(how, Split) and how.column and not given:
         reading["columns"] = [*dict.fromkeys([*reading.get("columns", ()), how.column])]
     graphs = load(source, **reading)
@@ -393,10 +394,26 @@ def _planned(source: str | Path | GraphSet, rows: list[Row], memory: InMemory, *
         reason=reason,
         metric=metric,
         split=DEFAULT_SPLIT[task] if origin is not None else str(split),
-        reading=reading,
-        notes=split_notes(graphs, folds, str(split) if origin is None else "file", task),
+        reading={} if given else reading,
+        notes=[*_skipped_notes(graphs), *split_notes(graphs, folds, str(split) if origin is None else "file", task)],
         **about(graphs, task),
     )
+
+
+def _changed(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of :func:`gcaps.load` that are not the default, as JSON values."""
+    default = asdict(Reading())
+    found = {name: value for name, value in reading.items() if name not in default or value != default[name]}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+
+
+def _skipped_notes(graphs: GraphSet) -> list[str]:
+    """Rows of the source that are no graphs."""
+    if not graphs.skipped:
+        return []
+    first, count = graphs.skipped[0], len(graphs.skipped)
+    rows = f"{count:,} row{'s' if count > 1 else ''} of the source {'are' if count > 1 else 'is'} left out"
+    return [f"{rows} (row {first.row + 1}: {first.reason}{'; …' if count > 1 else ''})"]
 
 
 def _same_folds(a: Row, b: Row) -> bool:

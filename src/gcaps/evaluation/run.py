@@ -19,7 +19,6 @@ from gcaps.evaluation.experiments import (
     Experiment,
     Grid,
     Methods,
-    Named,
     named_methods,
     read_experiment,
     rows_of,
@@ -107,13 +106,13 @@ def compare(
         command: how to continue or repeat the comparison; by default this call.
     """
     limits = Limits.of(time_limit, memory_limit)
-    named: dict[str, Named] = {}
     if data is None and experiment is None:
         if run is None:
             raise ConfigError("give data to compare on, or the folder of a comparison to continue")
         plan, memory = Plan.read(run), InMemory()
         plan = replace(plan, limits=plan.limits if limits == Limits() else limits)
         return _Runner(plan, memory, {}, jobs, cluster, report, on_epoch).in_folder(Path(run), retry=retry)
+    own: dict[str, Any] = {}
     if experiment is not None:
         found = read_experiment(experiment) if isinstance(experiment, str) else experiment
         rows = found.rows()
@@ -124,10 +123,10 @@ def compare(
             *(folds, split if splits is None else splits, repeated(seeds, repeats), task, metric), reading or {}
         )
         rows = rows_of(data, named, how)
+        own = {label: estimator for label, (_, _, estimator) in named.items() if estimator is not None}
     if run is not None and not _is_usable(Path(run)):
         raise GcapsError(f"{run}: is not the folder of a comparison; choose a new one")
     plan, memory = make_plan(rows, limits, command, "comparison" if run is None else Path(run).resolve().name)
-    own = {label: estimator for label, (_, _, estimator) in named.items() if estimator is not None}
     if run is None:
         return _Runner(plan, memory, own, jobs, cluster, report, on_epoch).in_memory()
     plan = write_inputs(plan, memory, Path(run))
@@ -213,6 +212,11 @@ def evaluate(
     if protocol not in result.protocols:
         raise ConfigError(f"the protocol {protocol} is for accuracy; {result.metric} has only honest")
     return replace(result, protocol=protocol)
+
+
+def run_plan(plan: Plan, memory: InMemory, jobs: int | None = None, on_epoch: OnEpoch | None = None) -> Comparison:
+    """Run a plan of :func:`~gcaps.evaluation.plan.make_plan` in memory."""
+    return _Runner(plan, memory, {}, jobs, on_epoch=on_epoch).in_memory()
 
 
 def _has_epochs(method: str | None, settings: dict[str, Any]) -> bool:

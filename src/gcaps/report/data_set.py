@@ -90,6 +90,8 @@ class MetricRow:
 
     metric: Metric
     values: list[str]
+    note: str
+    """Where it is not defined, by method."""
     headline: bool
 
 
@@ -251,6 +253,7 @@ def _metric_rows(entries: list[Entry]) -> list[MetricRow]:
         MetricRow(
             METRICS[name],
             [spread(e.metrics[name], metric=METRICS[name]) if name in e.metrics else "–" for e in entries],
+            "; ".join(dict.fromkeys(text for e in entries if name in e.metrics and (text := e.undefined(name)))),
             headline=name == entries[0].metric.name,
         )
         for name in names

@@ -127,6 +127,15 @@ class Entry:
         found = {(o.seed, o.fold): o.result.value(self.metric.name) for o in self.outcomes if o.result is not None}
         return {key: value for key, value in found.items() if not math.isnan(value)}
 
+    def undefined(self, metric: str) -> str:
+        """Say where a metric is not defined and therefore not part of the mean; empty where it always is."""
+        folds, known = len(self.folds), len(self.metrics[metric].folds)
+        parts = [f"over {known} of {folds} folds"] if known < folds else []
+        pairs = [metric in target for fold in self.folds for target in fold.targets]
+        if pairs and not all(pairs):
+            parts.append(f"without {len(pairs) - sum(pairs)} of {len(pairs)} targets × folds")
+        return ", ".join(parts)
+
     def target_metrics(self, number: int) -> dict[str, float]:
         """Mean over the folds of the metrics of one target of several, and ``known``: its values in all folds."""
         rows = [fold.targets[number] for fold in self.folds if number < len(fold.targets)]

@@ -302,9 +302,7 @@ def _metrics(entry: Entry) -> Table:
     table = _table("metric", "value", "")
     for name, summary in entry.metrics.items():
         metric, main = METRICS[name], name == entry.metric.name
-        notes = ["" if metric.greater_is_better else "lower is better"]
-        if len(summary.folds) < len(entry.folds):
-            notes.append(f"over {len(summary.folds)} of {len(entry.folds)} folds")
+        notes = ["" if metric.greater_is_better else "lower is better", entry.undefined(name)]
         table.add_row(
             Text(metric.heading, style="bold" if main else ""),
             Text(spread(summary, metric=metric), style="bold cyan" if main else ""),
