@@ -1,8 +1,8 @@
 """Hooks of the documentation site: pages that are generated from the code, and docstrings as Markdown.
 
 ``reference/settings.md`` is made from the settings of every method (:data:`gcaps.config.CONFIGS`) and the rules for
-``auto``, ``reference/estimator-checks.md`` from the checks of ``gcaps.testing``; every other page of ``reference/`` lists
-the public names of a module.
+``auto``, ``reference/estimator-checks.md`` from the checks of ``gcaps.testing``; every other page of ``reference/``
+lists the public names of a module.
 """
 
 from __future__ import annotations
@@ -132,9 +132,10 @@ def checks_page() -> str:
 
     lines = [
         "# Estimator checks\n",
-        "[`gcaps.testing.check_graph_estimator`][gcaps.testing.check_graph_estimator] runs scikit-learn's estimator checks "
-        "on estimators of graphs: every method as a classifier and as a regressor, every kernel and `GraphFGSD` pass them "
-        "in the tests. A check is *unchanged* where it needs no X, *adapted* where scikit-learn's takes a 2-D X.\n",
+        "[`gcaps.testing.check_graph_estimator`][gcaps.testing.check_graph_estimator] runs scikit-learn's estimator "
+        "checks on estimators of graphs: every method as a classifier and as a regressor, every kernel and `GraphFGSD` "
+        "pass them in the tests. A check is *unchanged* where it needs no X, *adapted* where scikit-learn's takes a "
+        "2-D X.\n",
         "## Checks that run\n",
         "| check | | what is checked |",
         "|---|---|---|",
@@ -144,8 +145,8 @@ def checks_page() -> str:
     lines += [
         "\nA graph of weight 2 is the same as two graphs (`check_sample_weight_repetition`) in support vector "
         "classification with `rw`, `sp`, `gk`, `wl` and `wloa` once kernel and C are fixed. It is not where graphs are "
-        "drawn in batches or by a bootstrap, where a basis is learned from the graphs (`dgk`, `mlg`, `capsule-svm`), or "
-        "where targets are standardised (regression). A weight of 0 is the same as no graph everywhere.\n",
+        "drawn in batches or by a bootstrap, where a basis is learned from the graphs (`dgk`, `mlg`, `capsule-svm`), "
+        "or where targets are standardised (regression). A weight of 0 is the same as no graph everywhere.\n",
         "## Checks of scikit-learn that do not apply\n",
         "| check | reason |",
         "|---|---|",

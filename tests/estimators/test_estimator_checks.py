@@ -34,7 +34,7 @@ QUICK = {
 """Settings of short fits."""
 LEARNING = ("check_classifiers_train", "check_regressors_train", "check_class_weight_classifiers")
 """Checks that a network of one epoch fails."""
-LONGER = {"epochs": 30, "lr": 0.02, "batch_size": 8}
+LONGER = {"epochs": 15, "lr": 0.02, "batch_size": 8}
 """Settings of networks for these checks."""
 NETWORKS = [name for name, settings in QUICK.items() if "epochs" in settings]
 TASKS = ("classification", "regression")
@@ -85,7 +85,8 @@ def test_methods_pass(method, task):
 @BOTH
 @pytest.mark.parametrize("method", NETWORKS)
 def test_networks_learn(method, task):
-    check_graph_estimator(quick(method, task, **LONGER), checks=LEARNING)
+    last = {"selection": "last"} if method == "pscn" else {}  # too few graphs for an inner split
+    check_graph_estimator(quick(method, task, **LONGER, **last), checks=LEARNING)
 
 
 TRANSFORMERS = {
