@@ -21,7 +21,7 @@ def shapes() -> dict[str, nx.Graph]:
         "grid": nx.grid_2d_graph(9, 11),
         "blocks": blocks,
         "ring of cliques": nx.ring_of_cliques(8, 6),
-        "bipartite": nx.complete_bipartite_graph(5, 30),
+        "bipartite": nx.from_edgelist(nx.complete_bipartite_graph(5, 30).edges),
         "hub": nx.barabasi_albert_graph(150, 2, seed=4),
     }
 
