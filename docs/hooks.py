@@ -1,7 +1,8 @@
 """Hooks of the documentation site: pages that are generated from the code, and docstrings as Markdown.
 
 ``reference/settings.md`` is made from the settings of every method (:data:`gcaps.config.CONFIGS`) and the rules for
-``auto``; every other page of ``reference/`` lists the public names of a module.
+``auto``, ``reference/estimator-checks.md`` from the checks of ``gcaps.testing``; every other page of ``reference/``
+lists the public names of a module.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ MODULES = {
 PACKAGE = Path(__file__).parents[1] / "src" / "gcaps"
 FOLDERS = (
     *("data", "features", "batching", "nn", "models", "kernels", "training"),
-    *("estimators", "evaluation", "report", "theory", "cli"),
+    *("estimators", "evaluation", "report", "theory", "testing", "cli"),
 )
 """Folders of the package in the order in which data flow."""
 MAIN = ("load", "GraphSet", "evaluate", "compare", "load_model", "GraphCapsuleConv", "MeanCovariance")
@@ -44,7 +45,8 @@ def on_files(files: Any, config: Any) -> Any:
     """Add the generated pages."""
     from mkdocs.structure.files import File
 
-    pages = {"settings": settings_page(), **{name: module_page(module) for name, module in MODULES.items()}}
+    pages = {"settings": settings_page(), "estimator-checks": checks_page()}
+    pages |= {name: module_page(module) for name, module in MODULES.items()}
     for name, text in pages.items():
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     return files
@@ -118,10 +120,39 @@ def _options(value: Any, name: str) -> str:
     if name == "GraphCapsuleClassifier":
         shown = "[fit, predict, predict_proba, transform, score, save]"
         return f"    options: {{inherited_members: {shown}, members: {shown}}}\n"
-    internal = [*vars(GraphClassifier), "members", "kernels", "grams"]
+    internal = [*vars(GraphClassifier), "members", "kernels", "grams", "resolved_kernels", "release"]
     own = [member for member in vars(value) if not member.startswith("_") and member not in internal]
     members = [member for member in own if callable(getattr(value, member, None))]
     return f"    options: {{members: [{', '.join(members)}]}}\n" if members else "    options: {members: false}\n"
+
+
+def checks_page() -> str:
+    """Return the tables of scikit-learn's estimator checks: those that run on graphs, and those that do not apply."""
+    from gcaps.testing import CHECKS, NOT_APPLICABLE
+
+    lines = [
+        "# Estimator checks\n",
+        "[`gcaps.testing.check_graph_estimator`][gcaps.testing.check_graph_estimator] runs scikit-learn's estimator "
+        "checks on estimators of graphs: every method as a classifier and as a regressor, every kernel and `GraphFGSD` "
+        "pass them in the tests. A check is *unchanged* where it needs no X, *adapted* where scikit-learn's takes a "
+        "2-D X.\n",
+        "## Checks that run\n",
+        "| check | | what is checked |",
+        "|---|---|---|",
+    ]
+    for name, check in sorted(CHECKS.items()):
+        lines.append(f"| `{name}` | {'adapted' if check.adapted else 'unchanged'} | {_cell(check.about)} |")
+    lines += [
+        "\nA graph of weight 2 is the same as two graphs (`check_sample_weight_repetition`) in support vector "
+        "classification with `rw`, `sp`, `gk`, `wl` and `wloa` once kernel and C are fixed. It is not where graphs are "
+        "drawn in batches or by a bootstrap, where a basis is learned from the graphs (`dgk`, `mlg`, `capsule-svm`), "
+        "or where targets are standardised (regression). A weight of 0 is the same as no graph everywhere.\n",
+        "## Checks of scikit-learn that do not apply\n",
+        "| check | reason |",
+        "|---|---|",
+        *(f"| `{name}` | {reason} |" for name, reason in sorted(NOT_APPLICABLE.items())),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def settings_page() -> str:

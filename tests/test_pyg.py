@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Batch, Data
+from torch_geometric.explain import Explainer, GNNExplainer
+from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GCNConv, MessagePassing, Sequential
 from torch_geometric.transforms import Compose, ToUndirected
@@ -10,7 +12,7 @@ from gcaps.data import make_families
 from gcaps.errors import GcapsError
 from gcaps.features import FGSD
 from gcaps.nn import MeanCovariance
-from gcaps.pyg import AddFGSD, MeanCovarianceAggregation, from_pyg, to_pyg
+from gcaps.pyg import AddFGSD, GraphCapsuleConv, MeanCovarianceAggregation, from_pyg, to_pyg
 from gcaps.testing import hostile_graphs
 
 
@@ -129,3 +131,67 @@ def test_fgsd_transform_must_be_fitted_first(families):
 
 def test_conversions_are_the_data_packages(families):
     assert from_pyg(to_pyg(families)).fingerprint() == families.fingerprint()
+
+
+class Explained(torch.nn.Module):
+    """Two capsule layers with relations and edge attributes, and a mean over the nodes."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = GraphCapsuleConv(3, 8, num_relations=2, edge_dim=1, filter="mean")
+        self.second = GraphCapsuleConv(self.first.width, 8, filter="adjacency")
+        self.out = torch.nn.Linear(self.second.width, 2)
+
+    def forward(self, x, edge_index, edge_type, edge_attr):
+        x = self.first(x, edge_index, edge_type=edge_type, edge_attr=edge_attr)
+        x = self.second(x, edge_index)
+        return self.out(x.transpose(1, 2).flatten(1).mean(0, keepdim=True))
+
+
+def explained_inputs():
+    rng = torch.Generator().manual_seed(0)
+    half = torch.tensor([[0, 1, 2, 3, 4, 0], [1, 2, 3, 4, 0, 2]])
+    edge_index = torch.cat([half, half.flip(0)], 1)
+    x = torch.randn(5, 3, generator=rng)
+    return x, edge_index, {"edge_type": torch.arange(12) % 2, "edge_attr": torch.randn(12, 1, generator=rng)}
+
+
+def explainer(model, algorithm):
+    return Explainer(
+        model,
+        algorithm,
+        explanation_type="model",
+        edge_mask_type="object",
+        node_mask_type="attributes",
+        model_config={"mode": "multiclass_classification", "task_level": "graph", "return_type": "raw"},
+    )
+
+
+def test_explainers_get_gradients_for_edge_masks():
+    torch.manual_seed(0)
+    model = Explained().eval()
+    x, edge_index, edges = explained_inputs()
+    found = explainer(model, GNNExplainer(epochs=20, lr=0.1))(x, edge_index, **edges)
+    assert found.edge_mask.shape == (12,)
+    assert float(found.edge_mask.std()) > 0.01, "the mask was trained"
+    assert (found.edge_mask > 0).all(), "no edge is without a gradient"
+    assert model.first.explain is not True, "masks are taken off again"
+    again = model(x, edge_index, **edges)
+    assert torch.equal(again, model(x, edge_index, **edges))
+
+
+def test_an_edge_mask_of_zero_removes_the_edge():
+    torch.manual_seed(0)
+    model = Explained().double().eval()
+    x, edge_index, edges = explained_inputs()
+    x, edges["edge_attr"] = x.double(), edges["edge_attr"].double()
+    keep = torch.ones(12, dtype=torch.bool)
+    keep[[2, 8]] = False
+    mask = keep.double().requires_grad_()
+    set_masks(model, mask, edge_index, apply_sigmoid=False)
+    masked = model(x, edge_index, **edges)
+    masked.square().sum().backward()
+    assert (mask.grad != 0).all()
+    clear_masks(model)
+    cut = model(x, edge_index[:, keep], edges["edge_type"][keep], edges["edge_attr"][keep])
+    torch.testing.assert_close(masked, cut)

@@ -253,7 +253,7 @@ class Config(ClassConfig, TrainingConfig, CapsuleConfig, FeatureConfig):  # fiel
     fc: int = Field(64, ge=1, le=65536, description="width of the two fully connected layers")
     dropout: Annotated[float, Field(ge=0, lt=1)] | Auto = Field(
         "auto",
-        description="dropout before each fully connected layer; auto: 0.5, in regression 0.1, or 0 below 750 graphs",
+        description="dropout before each fully connected layer; auto: 0.5, in regression 0.2, or 0 below 750 graphs",
     )
     epochs: Annotated[int, Field(ge=1)] | Auto = with_default(TrainingConfig, "epochs", "auto")
     batch_size: int = with_default(TrainingConfig, "batch_size", 64)

@@ -1,4 +1,5 @@
-"""For PyTorch Geometric: the covariance readout as an ``Aggregation``, FGSD as a transform, and conversions.
+"""For PyTorch Geometric: the capsule layer as ``MessagePassing``, the covariance readout as an ``Aggregation``, FGSD as
+a transform, and conversions.
 
 No other module of gcaps imports torch_geometric on import, which takes seconds.
 """
@@ -11,16 +12,64 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
+from torch_geometric.nn import MessagePassing
 from torch_geometric.nn.aggr import Aggregation
 from torch_geometric.transforms import BaseTransform
 
+from gcaps import nn
 from gcaps.data.graphset import GraphSet
 from gcaps.data.io.pyg import from_pyg, to_pyg
 from gcaps.errors import GcapsError
 from gcaps.features.fgsd import FGSD
 from gcaps.nn.readout import MeanCovariance, num_segments
 
-__all__ = ["AddFGSD", "MeanCovarianceAggregation", "from_pyg", "to_pyg"]
+__all__ = ["AddFGSD", "GraphCapsuleConv", "MeanCovarianceAggregation", "from_pyg", "to_pyg"]
+
+
+class GraphCapsuleConv(MessagePassing):  # type: ignore[misc]  # torch_geometric is not typed
+    """:class:`gcaps.nn.GraphCapsuleConv` as a ``MessagePassing`` module, which ``torch_geometric.explain`` can explain.
+
+    Explainers put an edge mask into every ``MessagePassing`` module. Here it multiplies the edge weights: an edge under
+    a mask of 0 does not count, in the degrees of the filter either.
+
+    Args:
+        args, options: those of :class:`gcaps.nn.GraphCapsuleConv`.
+
+    Shapes:
+        See :class:`gcaps.nn.GraphCapsuleConv`.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__()
+        self.conv = nn.GraphCapsuleConv(*args, **options)
+
+    @property
+    def width(self) -> int:
+        """Columns of the flattened output, which are ``in_channels`` of the next layer."""
+        return self.conv.width
+
+    def reset_parameters(self) -> None:
+        """Reset the parameters of the layer."""
+        self.conv.reset_parameters()
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        edge_type: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+    ) -> Tensor:
+        """Capsules [n, out_channels, capsule_size]."""
+        if self.explain and self._edge_mask is not None:
+            mask = self._edge_mask.sigmoid() if self._apply_sigmoid else self._edge_mask
+            edge_weight = mask.to(x.dtype) if edge_weight is None else edge_weight * mask.to(edge_weight.dtype)
+        capsules: Tensor = self.conv(x, edge_index, edge_weight, batch, edge_type, edge_attr)
+        return capsules
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.conv.extra_repr()})"
 
 
 class MeanCovarianceAggregation(Aggregation):  # type: ignore[misc]  # torch_geometric is not typed

@@ -21,7 +21,7 @@ from gcaps.testing import hostile_graphs
 
 def symmetric_graphs():
     """Graphs with many nodes alike, and some with none."""
-    found = [nx.star_graph(9), nx.complete_graph(7), nx.complete_bipartite_graph(3, 5), nx.cycle_graph(6)]
+    found = [nx.star_graph(9), nx.complete_graph(7), nx.from_edgelist(nx.complete_bipartite_graph(3, 5).edges), nx.cycle_graph(6)]
     found += [nx.empty_graph(4), nx.path_graph(1), nx.disjoint_union(nx.cycle_graph(3), nx.cycle_graph(4))]
     found += [nx.barbell_graph(5, 2), nx.balanced_tree(3, 3), nx.gnp_random_graph(9, 0.4, seed=1)]
     return from_networkx(found, y=[number % 2 for number in range(len(found))])

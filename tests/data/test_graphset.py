@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score
 
+from gcaps.data import load, write_graphs
 from gcaps.data.arrays import pointer
 from gcaps.data.assemble import EdgeRows, assemble
-from gcaps.data.graphset import GraphSet
+from gcaps.data.graphset import GraphSet, Skipped
 from gcaps.data.targets import Classes, target_array
 from gcaps.errors import DataError
 
@@ -381,3 +382,29 @@ def test_choosing_from_a_mapped_set_reads_nothing_of_the_other_graphs(hostile, t
     for chosen in ([3, 5, 4], [7], np.arange(4, 9)):
         assert opened.fingerprint(chosen) == hostile.fingerprint(chosen)
         assert opened.subset(chosen).sizes.tolist() == hostile.sizes[chosen].tolist()
+
+
+def test_targets_columns_names_and_skipped_rows_are_saved(tmp_path):
+    graphs = replace(
+        load("MUTAG")[:3],
+        y=np.array([[1.0, np.nan], [0, 1], [1, 0]]),
+        target_names=("a/b", "c"),
+        columns={"smiles": np.array(["C", "CC", "süß"]), "year": np.array([1, 2, 3])},
+        label_names={7: "C"},
+        skipped=(Skipped(1, "x", "is not a SMILES"),),
+    )
+    graphs.save(tmp_path / "m.gset")
+    for opened in (GraphSet.open(tmp_path / "m.gset"), write_graphs([graphs], tmp_path / "w.gset")):
+        assert np.array_equal(opened.y, graphs.y, equal_nan=True)
+        assert (opened.target_names, opened.label_names, opened.skipped) == (("a/b", "c"), {7: "C"}, graphs.skipped)
+        assert {name: column.tolist() for name, column in opened.columns.items()} == {
+            "smiles": ["C", "CC", "süß"],
+            "year": [1, 2, 3],
+        }
+        assert opened.fingerprint() == graphs.fingerprint()
+    assert replace(graphs, columns={}, label_names={}, skipped=()).fingerprint() == graphs.fingerprint()
+    assert replace(graphs, y=graphs.y[:, 0]).fingerprint() != graphs.fingerprint()
+
+
+def test_the_fingerprint_of_mutag_is_what_it_always_was():
+    assert load("MUTAG").fingerprint() == "51730f3a775eaee03a492577651dc52e82e3dc897482794aad80aa7de27f2cf4"

@@ -109,6 +109,14 @@ def test_the_reference_has_every_setting_and_every_rule_for_auto(hooks):
     assert [setting for setting, _, _ in listed] == list(RULES)
 
 
+def test_the_reference_has_every_estimator_check(hooks):
+    from gcaps.testing import CHECKS, NOT_APPLICABLE
+
+    runs, others = hooks.checks_page().split("## Checks of scikit-learn that do not apply")
+    assert re.findall(r"^\| `(\w+)` \| (?:adapted|unchanged) \| .+ \|$", runs, re.MULTILINE) == sorted(CHECKS)
+    assert re.findall(r"^\| `(\w+)` \| .+ \|$", others, re.MULTILINE) == sorted(NOT_APPLICABLE)
+
+
 def test_the_reference_has_every_public_module_and_name(hooks):
     for module in hooks.MODULES.values():
         page = hooks.module_page(module)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gcaps.config import CONFIGS, Config
+from gcaps.errors import ConfigError
 from gcaps.estimators import auto
 from gcaps.estimators.auto import DISPERSED_SIZES, RULES, SMALL_TRAINING_SET, resolve
 from gcaps.testing import hostile_graphs
@@ -42,7 +43,7 @@ def test_no_auto_is_left_and_given_values_stay(graphs):
     assert "auto" not in config.to_dict().values()
     assert (config.layers, config.dropout) == (2, 0.3)
     assert {entry.setting for entry in entries} == {
-        "features", "reduce", "epochs", "ensemble_size", "device", "with_svm"
+        "features", "edge_features", "reduce", "epochs", "ensemble_size", "device", "with_svm"
     }  # fmt: skip
     assert all(entry.given == "auto" and entry.reason for entry in entries)
 
@@ -67,10 +68,45 @@ def test_many_graphs_of_dispersed_sizes_get_fewest_epochs_and_with_labels_one_la
     assert (resolved(graphs.subset([3] * 16)).epochs, resolved(graphs.subset([3] * 16)).layers) == (30, 4)
 
 
-def test_labels_decide_features_and_reduction(graphs):
-    assert (resolved(graphs).features, resolved(graphs).reduce) == (("labels",), "sum")
+def test_features_are_all_that_nodes_bring_and_labels_decide_reduction(graphs):
+    graphs = replace(graphs, x=np.ones((graphs.num_nodes, 2)))
+    assert (resolved(graphs).features, resolved(graphs).reduce) == (("labels", "attributes"), "sum")
     without = replace(graphs, node_labels=None)
+    assert (resolved(without).features, resolved(without).reduce) == (("attributes",), "mean")
+    without = replace(graphs, x=None)
+    assert (resolved(without).features, resolved(without).reduce) == (("labels",), "sum")
+    without = replace(graphs, node_labels=None, x=None)
     assert (resolved(without).features, resolved(without).reduce) == (("degree",), "mean")
+
+
+def test_edge_features_are_all_that_edges_bring_where_the_method_uses_them(graphs):
+    edges = {"edge_labels": np.zeros((len(graphs.col), 1), np.int64), "edge_attr": np.ones((len(graphs.col), 2))}
+    given = replace(graphs, **edges)
+    assert resolved(given).edge_features == ("labels", "attributes")
+    assert resolved(replace(given, edge_labels=None)).edge_features == ("attributes",)
+    assert resolved(replace(given, edge_attr=None)).edge_features == ("labels",)
+    assert resolved(replace(given, edge_attr=None, edge_labels=None)).edge_features == ()
+    assert resolved(given, filter="chebyshev").edge_features == ("labels",)
+    assert resolved(given, edge_features="none").edge_features == ()
+    gin, entries = resolve(CONFIGS["gin"](), given)
+    assert gin.edge_features == ()
+    assert "edge_features = none (auto: gin does not use edge features)" in map(str, entries)
+    _, entries = resolve(CONFIGS["gin"](edge_features="labels"), given)
+    assert str(entries[-1]) == "edge_features = labels has no effect: gin does not use edge features"
+
+
+def test_features_may_be_a_string():
+    assert Config(features="degree").features == ("degree",)
+    assert Config(features="labels, degree", edge_features="labels,attributes").to_dict()["features"] == [
+        "labels",
+        "degree",
+    ]
+    for none in (None, "none", "", (), ("none",)):
+        assert Config(edge_features=none).edge_features == ()
+    with pytest.raises(ConfigError, match="features"):
+        Config.parse({"features": "colour"})
+    with pytest.raises(ConfigError, match="features"):
+        Config.parse({"features": "none"})
 
 
 def test_only_the_training_graphs_count(graphs, many):
@@ -93,4 +129,4 @@ def test_a_resolution_reads_as_a_sentence(graphs):
     _, entries = resolve(Config(), graphs)
     said = {entry.setting: str(entry) for entry in entries}
     assert said["epochs"] == f"epochs = 100 (auto: 16 training graphs, fewer than {SMALL_TRAINING_SET})"
-    assert said["features"] == "features = labels (auto: nodes have labels)"
+    assert said["features"] == "features = labels,attributes (auto: nodes have labels and attributes)"

@@ -45,10 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a verb; an error that the user can mend is one line and an exit code, never a traceback."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     shown = warnings.showwarning
+    notes: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
         if issubclass(category, DataWarning):
-            print(f"note: {' '.join(str(message).split())}", file=sys.stderr)
+            note = " ".join(str(message).split())
+            if note not in notes:  # a header is read twice: before heavy imports, and with the rest
+                notes.add(note)
+                print(f"note: {note}", file=sys.stderr)
         else:
             shown(message, category, *rest)
 

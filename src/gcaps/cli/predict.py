@@ -139,11 +139,20 @@ def _rows(graphs: GraphSet, target: Target, scores: Floats, threshold: float | N
 
 
 def _warn_of_unseen(estimator: Any, graphs: GraphSet) -> None:
-    """Say which node labels no training graph had: predictions for these graphs are guesses."""
-    features = getattr(getattr(estimator, "fitted_", None), "features", None)
-    unseen = getattr(features, "unseen", None)
-    if unseen is not None and (found := unseen(graphs)):
-        typer.echo(f"warning: {found}", err=True)
+    """Say which labels no training graph had: predictions for these graphs are guesses."""
+    fitted = getattr(estimator, "fitted_", None)
+    if fitted is None or not (found := fitted.features.unseen(graphs)):
+        return
+    if "smiles" in graphs.columns:  # the node labels of molecules are atomic numbers
+        from rdkit.Chem import GetPeriodicTable
+
+        symbol = GetPeriodicTable().GetElementSymbol
+        found = [
+            one._replace(kind="element", name=symbol(one.value)) if one.kind == "node label" and one.value else one
+            for one in found
+        ]
+    listed = ", ".join(str(one) for one in found)
+    typer.echo(f"warning: not in any training graph: {listed}; predictions for these graphs are guesses", err=True)
 
 
 def _print_metrics(graphs: GraphSet, target: Target, scores: Floats) -> None:

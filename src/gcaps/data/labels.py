@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
 
 from gcaps.errors import DataError
 
@@ -26,12 +25,3 @@ class LabelNames(dict[int, str]):
         if self.setdefault(code, text) != text:
             raise DataError(f"the labels {self[code]!r} and {text!r} have the same code; rename one of them")
         return code
-
-
-def merged(parts: Iterable[Mapping[int, str]]) -> dict[int, str]:
-    """Return the names of all parts together."""
-    names = LabelNames()
-    for part in parts:
-        for text in part.values():
-            names.code(text)
-    return dict(names)

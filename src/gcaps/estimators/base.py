@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Target, Task, has_target, missing, target_array
-from gcaps.errors import ConfigError, DataError
+from gcaps.errors import ConfigError, DataError, DataWarning
 from gcaps.estimators.auto import Resolution
 from gcaps.training import Curves, Epoch, training_bar
 
@@ -99,6 +100,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     @property
     def config(self) -> Section:
         """The settings, validated."""
+        if self.method not in CONFIGS:
+            raise AttributeError(f"{type(self).__name__} has no settings but its parameters")
         kind = CONFIGS[self.method]
         return kind.parse({name: getattr(self, name) for name in kind.model_fields if hasattr(self, name)})
 
@@ -124,8 +127,12 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     def fit_all(self, graphs: GraphSet, **options: Unpack[FitOptions]) -> Self:
         """Fit on all graphs of a set, with the options of :meth:`fit_prepared`."""
         self.fit_prepared(PreparedSet(graphs), np.arange(len(graphs)), **options)
+        self.release()
         self.data_ = {"name": graphs.name, "fingerprint": graphs.fingerprint(), "graphs": len(graphs)}
         return self
+
+    def release(self) -> None:
+        """Let go of a prepared set's graphs that are kept for :meth:`scores_prepared`."""
 
     def prepare(self, prepared: PreparedSet) -> None:
         """Compute what the folds of a prepared set share; does nothing unless ``shares_folds``."""
@@ -270,8 +277,10 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         """
         graphs = load(X, labelled=False)
         truth = targets_of(graphs) if y is None else _targets(y, len(graphs))
-        predicted = self.predict(graphs)
-        known = ~missing(truth)
+        predicted, known = self.predict(graphs), ~missing(truth)
+        if y is None and len(unseen := np.setdiff1d(truth[known], self.classes_)):
+            remedy = "in cross-validation pass y, so that folds are stratified"
+            warnings.warn(f"no training graph has the class {unseen[0]}; {remedy}", DataWarning, stacklevel=2)
         right = (predicted == truth.reshape(predicted.shape)).reshape(known.shape)
         weight = np.ones(len(graphs)) if sample_weight is None else np.asarray(sample_weight, np.float64)
         spread = np.broadcast_to(weight.reshape(-1, *[1] * (known.ndim - 1)), known.shape)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 from gcaps.config import EnsembleConfig
 from gcaps.data.arrays import Array, Floats, Ints
@@ -47,6 +48,7 @@ class MeanOfMethods(GraphEstimator):
         given: Sequence[str | GraphEstimator] = config.methods if self.methods == "auto" else self.methods
         if not given:
             raise ConfigError("an ensemble needs at least one method")
+        check_random_state(self.random_state)
         self._start(prepared, train, options)
         self.resolved_ = config.to_dict()
         shared: FitOptions = {**options, "watch": None, "checkpoint": None}  # the mean has no curves of its own
@@ -55,6 +57,11 @@ class MeanOfMethods(GraphEstimator):
         ]
         self.chosen_ = {f"{m.method}.{name}": value for m in self.estimators_ for name, value in m.chosen_.items()}
         return self
+
+    def release(self) -> None:
+        """Let go of graphs that members keep."""
+        for member in self.estimators_:
+            member.release()
 
     def _made(self, method: str | GraphEstimator) -> GraphEstimator:
         """Return the estimator of a method that is given by name."""

@@ -72,11 +72,9 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEs
         key = ("grams", *(repr((type(k).__name__, sorted(k.get_params().items()))) for k in kernels))
         return prepared.get(key, lambda: self.grams(prepared.graphs, kernels))
 
-    def fit_all(self, graphs: GraphSet, **options: Unpack[FitOptions]) -> Self:
-        """Fit on all graphs of a set; only what the support graphs need is kept."""
-        super().fit_all(graphs, **options)
+    def release(self) -> None:
+        """Fit the chosen kernel on the support graphs and let go of the others."""
         self._fitted_kernel()
-        return self
 
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit on some graphs of a prepared set; ``validation`` graphs choose kernel and C where they are given."""

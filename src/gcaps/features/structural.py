@@ -238,8 +238,8 @@ class Standardized(Fittable):
         values = self._finite(graphs)
         if values.shape[1] != len(self.mean_):
             raise DataError(f"{graphs.name} has {values.shape[1]} {self.what}, expected {len(self.mean_)}")
-        scaled: Floats = ((values - self.mean_) / self.deviation_).astype(np.float32)
-        return np.clip(scaled, -MAX_DEVIATIONS, MAX_DEVIATIONS, out=scaled)
+        scaled = np.clip((values - self.mean_) / self.deviation_, -MAX_DEVIATIONS, MAX_DEVIATIONS)
+        return np.asarray(scaled, dtype=np.float32)
 
     def _finite(self, graphs: GraphSet) -> Array:
         values = self.values(graphs)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from gcaps.data.graphset import GraphSet
-from gcaps.testing import OfGraphs, assert_permutation_invariant
+from gcaps.testing.graphs import OfGraphs, assert_permutation_invariant
 
 Layer = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(x [n, c], edge_index [2, e], edge_weight [e] or None) to outputs [n, …]."""

@@ -4,7 +4,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gcaps
 from gcaps.data.io.tu import read_tu
+from gcaps.errors import DataError
 from tests.tu_files import TWO_GRAPHS, write_folder, zipped
 
 CUNEIFORM = Path(importlib.util.find_spec("grakel").submodule_search_locations[0]) / "tests" / "data" / "Cuneiform"
@@ -142,3 +144,33 @@ def test_paper_sets_have_the_published_size(data_folder, name, graphs, nodes, ed
     assert len(found) == graphs
     assert found.num_nodes / graphs == pytest.approx(nodes, abs=0.005)
     assert found.num_edges / graphs == pytest.approx(edges, abs=0.005)
+
+
+EMPTY = {"graph_indicator": "1\n1\n1\n3\n3\n3\n", "graph_labels": "1\n-1\n-1\n2\n"}
+
+
+def test_graphs_without_nodes_are_dropped_when_asked_for_in_memory_and_in_strides(tmp_path):
+    folder = write_folder(tmp_path / "DS", **EMPTY)
+    with pytest.raises(DataError, match=r"graph 2 has no nodes in .*graph_indicator.txt \(nor have graphs 4\); remove"):
+        gcaps.load(folder)
+    graphs = gcaps.load(folder, empty="drop")
+    assert (graphs.y.tolist(), graphs.ids.tolist(), graphs.sizes.tolist()) == ([1, -1], [0, 2], [3, 3])
+    assert [(one.row, one.id, one.reason) for one in graphs.skipped] == [
+        (1, "1", "has no nodes"),
+        (3, "3", "has no nodes"),
+    ]
+    streamed = gcaps.data.convert(folder, tmp_path / "DS.gset", empty="drop")
+    assert streamed.fingerprint() == graphs.fingerprint()
+    assert (streamed.ids.tolist(), streamed.skipped) == (graphs.ids.tolist(), graphs.skipped)
+
+
+def test_graph_attributes_are_targets_where_there_are_no_labels(tmp_path):
+    folder = write_folder(tmp_path / "DS", graph_labels=None, graph_attributes="0.5, 1\n-2, 3e-1\n")
+    graphs = gcaps.load(folder)
+    assert graphs.y.tolist() == [[0.5, 1.0], [-2.0, 0.3]]
+    assert gcaps.data.convert(folder, tmp_path / "DS.gset").fingerprint() == graphs.fingerprint()
+
+
+@pytest.mark.parametrize("name", ["AIDS", "BZR", "Letter-high", "Mutagenicity", "Synthie", "MSRC_9"])
+def test_zips_with_double_slashes_are_read(data_folder, name):
+    assert len(gcaps.load(data_folder / "more" / f"{name}.zip")) > 200

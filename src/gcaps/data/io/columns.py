@@ -93,11 +93,7 @@ def _structure(table: Table, reading: Reading, sample: list[list[Any]], parses: 
         if lower.count(usual) == 1:
             return lower.index(usual)
     found = [] if parses is None else [i for i in range(len(names)) if _is_structure([r[i] for r in sample], parses)]
-    if (
-        parses is not None
-        and table.has_header
-        and any(_is_molecule(names[i], parses) for i in found or range(len(names)))
-    ):
+    if parses is not None and table.has_header and _starts_with_a_molecule(names, found, parses):
         problem = "has no header: its first line is a molecule; add a line that names the columns, such as smiles,y"
         raise table.error(problem, _header(table))
     if len(found) == 1:
@@ -110,13 +106,17 @@ def _structure(table: Table, reading: Reading, sample: list[list[Any]], parses: 
     raise table.error(problem, _header(table))
 
 
-def _is_molecule(name: str, parses: Callable[[str], bool]) -> bool:
-    """Whether the name of a column is a molecule, so that a table has no header."""
-    return len(name) > 2 and parses(name)
+def _starts_with_a_molecule(names: Sequence[str], found: list[int], parses: Callable[[str], bool]) -> bool:
+    """Whether the names are a row of the table: that of a column of SMILES is one too, or one is more than a word."""
+    if found:
+        return any(len(names[i]) > 2 and parses(names[i]) for i in found)
+    return any(len(name) > 2 and not name.isalpha() and parses(name) for name in names)
 
 
 def _is_structure(cells: list[Any], parses: Callable[[str], bool]) -> bool:
-    """Whether most of the first cells are SMILES, and not numbers, elements or codes such as ``CI``."""
+    """Whether most of the first cells are molecules, or SMILES and not numbers, elements or codes such as ``CI``."""
+    if any(hasattr(cell, "GetNumAtoms") for cell in cells):
+        return True
     texts = [cell.strip() for cell in cells if isinstance(cell, str) and cell.strip()][:50]
     if not texts or max(map(len, texts)) < 3 or len(set(texts)) < min(len(texts), 3):
         return False

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree.ElementTree import ParseError
 
 import numpy as np
@@ -86,19 +87,15 @@ def _placed(error: DataError, found: Sequence[Found]) -> DataError:
     return DataError(error.problem, found[int(match[1])].place if match else error.file, error.line)
 
 
-def _opened(path: Path) -> IO[bytes]:
-    require_file(path, MAX_PARSED_BYTES)
-    raw = path.open("rb")
-    packed = raw.read(2) == b"\x1f\x8b"
-    raw.seek(0)
-    return gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[return-value]
-
-
 def _content(path: Path) -> bytes:
+    require_file(path, MAX_PARSED_BYTES)
     limit = max_bytes(MAX_PARSED_BYTES)
     try:
-        with _opened(path) as stream:
-            content = stream.read(limit + 1)
+        with path.open("rb") as raw:
+            packed = raw.read(2) == b"\x1f\x8b"
+            raw.seek(0)
+            with gzip.GzipFile(fileobj=raw) if packed else raw as stream:
+                content: bytes = stream.read(limit + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot be read ({error})", str(path)) from error
     if len(content) > limit:
@@ -107,8 +104,6 @@ def _content(path: Path) -> bytes:
 
 
 def _graphml(path: Path) -> Iterator[Found]:
-    import io
-
     from networkx import NetworkXError
     from networkx.readwrite.graphml import GraphMLReader
 

@@ -69,7 +69,9 @@ class Parser:
         return found is not None and found.GetNumAtoms() > 0
 
     def _from_smiles(self, cell: Any) -> Molecule | Unreadable:
-        if cell is None or not isinstance(cell, str):
+        if hasattr(cell, "GetNumAtoms"):
+            return self._from_object(cell)
+        if not isinstance(cell, str):
             return Unreadable(f"{cell!r} is not a SMILES")
         text = cell.strip()
         if not text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,8 @@ def kind_of(graph: Any) -> str:
         return "networkx"
     if hasattr(graph, "GetNumAtoms"):
         return "molecule"
-    return "pyg" if hasattr(graph, "to_dict") and hasattr(graph, "edge_index") else type(graph).__name__
+    is_pyg = hasattr(graph, "to_dict") and (hasattr(graph, "edge_index") or hasattr(graph, "node_types"))
+    return "pyg" if is_pyg else type(graph).__name__
 
 
 def require_list(source: Any) -> list[Any]:
@@ -69,6 +70,8 @@ def require_list(source: Any) -> list[Any]:
             raise DataError(problem, "graphs")
         return list(source.ravel().tolist())
     try:
+        if isinstance(source, Mapping | bytes):
+            raise TypeError
         return list(source)
     except TypeError as error:
         problem = f"is an object of type {type(source).__name__}; give a list of graphs, or a path"

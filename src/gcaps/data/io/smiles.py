@@ -55,7 +55,11 @@ def molecule_table(path: str | Path) -> Table:
 
 def from_smiles(smiles: Sequence[str], reading: Reading, name: str = "molecules") -> GraphSet:
     """Convert a list of SMILES."""
-    return read_molecules(ObjectTable({"smiles": smiles}, name), reading)
+    try:
+        return read_molecules(ObjectTable({"smiles": smiles}, name), reading)
+    except DataError as error:
+        hint = "a list of strings is one of SMILES, or of GraphML or JSON files"
+        raise DataError(f"{error.problem} ({hint})", error.file) from error
 
 
 def from_rdkit(molecules: Sequence[Any], reading: Reading, name: str = "molecules") -> GraphSet:

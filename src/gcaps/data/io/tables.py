@@ -257,7 +257,7 @@ def separator_of(sample: str) -> str:
             rows = [row for row in csv.reader(io.StringIO(sample, newline=""), delimiter=separator) if row]
         except csv.Error:
             continue
-        rows = rows[:-1] or rows  # the last may be cut
+        rows = rows[:-1] or rows if len(sample) >= _SAMPLE_BYTES else rows  # the last is cut
         width = len(rows[0])
         same = sum(len(row) == width for row in rows) / len(rows)
         if width > 1 and (round(same, 1), width) > score:
