@@ -172,3 +172,39 @@ def test_lists_of_numbers_are_joined_with_commas():
     kind = CONFIGS["wl"]
     with_config(command, kind)(config_file=None, **(dict.fromkeys(kind.model_fields) | {"n_iter": "1,3", "C": "0.1"}))
     assert got == [kind(n_iter=(1, 3), C=(0.1,))]
+
+
+def test_evaluate_says_task_metric_and_folds_with_their_reasons(tmp_path):
+    pytest.importorskip("rdkit")
+    rows = [f"{'C' * n}{tail},{n + len(tail)}.5" for n in range(1, 9) for tail in ("", "O", "N", "S")]
+    rows[0] = "C,"
+    (tmp_path / "m.csv").write_text("smiles,weight\n" + "\n".join(rows) + "\n")
+    found = run("evaluate", tmp_path / "m.csv", "--method", "fgsd", "--n-estimators", 5, "--folds", 2, "--jobs", 1,
+                "-o", tmp_path / "r.json", "--html", tmp_path / "r.html").stdout  # fmt: skip
+    assert "task = regression of weight (auto: its values are numbers that are not integers)" in found
+    assert "metric = rmse (default of regression, lower is better)" in found
+    assert "folds = 2 random folds, seed 0" in found
+    assert "1 graph has no target and is left out" in found
+    for name in ("RMSE", "MAE", "R²", "Spearman's ρ"):
+        assert name in found
+    assert "standard deviation over the folds (divided by n)" in found
+    assert gcaps.Result.read(tmp_path / "r.json").metric == "rmse"
+    assert "Predicted and true values" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--metric", "rmse"], 4, "rmse is no metric of classification; there are accuracy"),
+        (["--metric", "auk"], 4, "there is no metric 'auk'"),
+        (["--split", "scaffold"], 3, "scaffolds need SMILES"),
+        (["--split", "scafold"], 4, "did you mean scaffold?"),
+        (["--split", "group"], 4, "is written group:COLUMN"),
+        (["--splits", "nothing.json"], 3, "the folds are not here"),
+        (["--task", "ranking"], 4, "there is no task 'ranking'"),
+    ],
+)
+def test_a_wrong_choice_of_metric_split_or_task_is_one_line(options, code, message):
+    found = run("evaluate", "families", "--method", "fgsd", *options, check=False)
+    assert (found.returncode, found.stderr.count("\n")) == (code, 1)
+    assert message in found.stderr

@@ -222,7 +222,8 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         parts.append(f"{len(study.missing)} not run")
     console.print(", ".join(parts), highlight=False)
     if any(len(entry.folds) > 1 for entry in study.entries.values()):
-        console.print(Text(f"±: {_spread_words(study)}", style="dim"))
+        over = "; in brackets: of the repetitions' means (divided by n − 1)" if study.repeats > 1 else ""
+        console.print(Text(f"±: {_spread_words(study)}{'' if study.single else over}", style="dim"))
 
 
 def _spread_words(study: Study) -> str:
@@ -367,5 +368,6 @@ def _by_method(study: Study) -> Table:
 
 
 def _spreads(summary: Summary, metric: Metric) -> str:
-    """The spread over the folds, and below it that over repetitions."""
-    return "\n".join(filter(None, [spread(summary, 1, metric), repetition_text(summary, metric, 1)]))
+    """The spread over the folds, and in brackets that over repetitions."""
+    over = repetition_text(summary, metric, 1).partition(" over ")[0]
+    return spread(summary, 1, metric) + (f" ({over})" if over else "")
