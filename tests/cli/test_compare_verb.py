@@ -141,7 +141,7 @@ def test_numbers_are_compared_by_group_with_the_metric_asked_for(tmp_path):
     lines = said.stdout.splitlines()
     assert lines[0].split() == ["honest", "MAE", "m"]
     assert lines[1].count("±") == 2, "over the folds, and in brackets over the repetitions"
-    assert "in brackets: of the repetitions' means (divided by n − 1)" in said.stdout
+    assert "in brackets: of the repetitions' means (divided by n − 1)" in " ".join(said.stdout.split())
     planned = Comparison.read(tmp_path / "run").plan.data[0]
     assert (planned.task, planned.metric, planned.split, list(planned.folds)) == (
         "regression", "mae", "group:length", ["0", "1"]
