@@ -134,14 +134,14 @@ def test_numbers_are_compared_by_group_with_the_metric_asked_for(tmp_path):
     pytest.importorskip("rdkit")
     rows = [f"{'C' * n}{tail},{n + len(tail)}.5,{n}" for n in range(1, 9) for tail in ("", "O", "N", "S")]
     (tmp_path / "m.csv").write_text("smiles,weight,length\n" + "\n".join(rows) + "\n")
-    (tmp_path / "grid.toml").write_text("[fgsd]\nn_estimators = 5\n[wl]\nn_iter = 1\nC = 1.0\n")
+    (tmp_path / "grid.toml").write_text("[fgsd]\nn_estimators = 5\n[wl]\nn_iter = [[1]]\nC = [[1.0]]\n")
     said = run("compare", tmp_path / "m.csv", "--target", "weight", "--methods", "fgsd,wl", "--split", "group:length",
                "--folds", 2, "--repeats", 2, "--metric", "mae", "--grid", tmp_path / "grid.toml",
                "-o", tmp_path / "run", "--jobs", 1)  # fmt: skip
     lines = said.stdout.splitlines()
     assert lines[0].split() == ["honest", "MAE", "m"]
     assert lines[1].count("±") == 2, "over the folds, and in brackets over the repetitions"
-    assert "in brackets: of the repetitions' means (divided by n − 1)" in said.stdout
+    assert "in brackets: of the repetitions' means (divided by n − 1)" in " ".join(said.stdout.split())
     planned = Comparison.read(tmp_path / "run").plan.data[0]
     assert (planned.task, planned.metric, planned.split, list(planned.folds)) == (
         "regression", "mae", "group:length", ["0", "1"]
