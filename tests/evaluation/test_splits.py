@@ -305,5 +305,5 @@ def test_rare_classes_are_noted():
 
 
 def test_too_few_graphs_for_the_folds():
-    with pytest.raises(DataError, match="11 folds need 1 or more folds and as many graphs; there are 10"):
+    with pytest.raises(DataError, match="10 graphs cannot be divided into 11 folds"):
         folds_of(with_columns(10), 11, "random", 0, "regression")

@@ -117,7 +117,7 @@ def folds_of(
     if how.kind == "column":
         return [_by_column(graphs, how.column, known)]
     if not 1 <= folds <= len(known):
-        raise DataError(f"{folds} folds need 1 or more folds and as many graphs; there are {len(known)}", graphs.name)
+        raise DataError(f"{len(known)} graphs cannot be divided into {folds} folds", graphs.name)
     if how.kind == "time":
         return _by_time(_column(graphs, how.column, known, "time"), known, folds, f"time:{how.column}")
     if how.kind in ("stratified", "random"):
