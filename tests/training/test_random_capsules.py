@@ -155,7 +155,7 @@ def test_an_evaluation_says_what_was_chosen_and_has_epochs_only_where_a_network_
         assert set(result.protocols) == ({"honest", "last", "gin", "best"} if epochs else {"honest"})
         assert all(set(fold.chosen) == {"C", "inner"} for fold in result.folds)
         assert [len(fold.train_loss) for fold in result.folds] == [epochs] * 2
-        assert [len(fold.test_accuracy) for fold in result.folds] == [epochs] * 2
+        assert [len(fold.test_score) for fold in result.folds] == [epochs] * 2
         if epochs:
             assert [fold.test_score[-1] for fold in result.folds] == [fold.accuracy for fold in result.folds]
     with pytest.raises(ConfigError, match="only the protocol honest"):
