@@ -157,7 +157,7 @@ def test_an_evaluation_says_what_was_chosen_and_has_epochs_only_where_a_network_
         assert [len(fold.train_loss) for fold in result.folds] == [epochs] * 2
         assert [len(fold.test_accuracy) for fold in result.folds] == [epochs] * 2
         if epochs:
-            assert [fold.test_accuracy[-1] for fold in result.folds] == [fold.accuracy for fold in result.folds]
+            assert [fold.test_score[-1] for fold in result.folds] == [fold.accuracy for fold in result.folds]
     with pytest.raises(ConfigError, match="only the protocol honest"):
         evaluate(graphs, alone(), protocol="best", folds=2)
 
