@@ -161,7 +161,9 @@ def everything() -> str:
     rows = []
     for name, what in brings.items():
         default, without = (row_of("everything", name, label) for label in ("default", "left out"))
-        folds = 0 if default is None else len(default["folds"])
+        if default is None or without is None or len(default["folds"]) != len(without["folds"]):
+            continue
+        folds = len(default["folds"])
         rows.append([name, what, accuracy_of(without, folds=0), f"**{accuracy_of(default, folds=0)}**", str(folds)])
     return markdown(["data set", "brings", "labels or degrees alone", "default", "folds"], rows)
 
