@@ -110,5 +110,5 @@ def _read(folder: Path) -> GraphEstimator:
 
 
 def _required(class_name: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Give a machine on any kernel its argument without default; the fitted kernel is part of the state."""
+    """Add the required argument ``kernel`` of KernelSVC and KernelSVR; the fitted kernel is part of the state."""
     return {"kernel": (), **parameters} if class_name in ("KernelSVC", "KernelSVR") else parameters

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import inspect
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -101,6 +103,35 @@ DirectedGraphs = Annotated[
         show_default=False,
     ),
 ]
+
+READING: dict[str, tuple[Any, Any]] = {
+    "target": (TargetColumn, None),
+    "smiles": (SmilesColumn, None),
+    "id": (IdColumn, None),
+    "strict": (Strict, False),
+    "empty": (EmptyGraphs, None),
+    "directed": (DirectedGraphs, None),
+}
+"""Options about how data are read: type and default of each."""
+
+
+def with_reading(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of :data:`READING`; it receives their values, by name, as ``read``."""
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        read = {name: given.pop(name) for name in READING}
+        command(**given, read=read)
+
+    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "read"]
+    made = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in READING.items()
+    ]
+    parameters = [*(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own), *made]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
 
 
 def reading_options(

@@ -7,22 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from gcaps.cli.arguments import (
-    DirectedGraphs,
-    EmptyGraphs,
-    IdColumn,
-    SmilesColumn,
-    Strict,
-    TargetColumn,
-    TaskName,
-    reading_options,
-)
+from gcaps.cli.arguments import READING, TaskName, reading_options, with_reading
 from gcaps.cli.evaluate import MetricName
 
-READING = ("target", "smiles", "id", "strict", "empty", "directed")
-"""Options about how tables are read."""
 
-
+@with_reading
 def run(
     data: Annotated[
         list[str] | None,
@@ -96,18 +85,14 @@ def run(
         bool,
         typer.Option("--verify", help="Run a fold of each recorded result again and compare.", show_default=False),
     ] = False,
-    target: TargetColumn = None,
-    smiles: SmilesColumn = None,
-    id: IdColumn = None,  # noqa: A002 - the option's name
-    strict: Strict = False,
-    empty: EmptyGraphs = None,
-    directed: DirectedGraphs = None,
     fold: Annotated[
         int | None, typer.Option("--fold", min=0, help="With --verify: this one (default: the quickest).")
     ] = None,
     only: Annotated[
         str | None, typer.Option("--only", metavar="NAME,…", help="With --verify: only these data sets and rows.")
     ] = None,
+    *,
+    read: dict[str, Any],
 ) -> None:
     """Cross-validate methods on data sets and keep every fold in a file of its own; targets are classes or numbers.
 
@@ -142,12 +127,8 @@ def run(
         "repeats": repeats,
         "seeds": None if seeds is None else _numbers(seeds),
         "grid": grid,
-        "target": target,
-        "smiles": smiles,
-        "id": id,
-        "strict": strict or None,
-        "empty": empty,
-        "directed": directed,
+        **read,
+        "strict": read["strict"] or None,
     }
     given = {name: value for name, value in given.items() if value is not None}
     if experiment is not None:

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gcaps.cli.arguments import (
     Data,
-    DirectedGraphs,
-    EmptyGraphs,
-    IdColumn,
-    SmilesColumn,
-    Strict,
-    TargetColumn,
     reading_options,
     report_skipped,
+    with_reading,
 )
 
 if TYPE_CHECKING:
@@ -104,16 +99,13 @@ def get(
 
 
 @app.command("check")
+@with_reading
 def check(
     source: Data,
     root: Root = None,
     unlabelled: Unlabelled = False,
-    target: TargetColumn = None,
-    smiles: SmilesColumn = None,
-    id: IdColumn = None,  # noqa: A002 - the option's name
-    strict: Strict = False,
-    empty: EmptyGraphs = None,
-    directed: DirectedGraphs = None,
+    *,
+    read: dict[str, Any],
 ) -> None:
     """Read a data set and say what is in it: task, targets, missing values, duplicates, rows that were left out.
 
@@ -122,21 +114,19 @@ def check(
 
     Example: [bold]gcaps data check MUTAG[/bold]  or  [bold]gcaps data check BACE.csv --target Class[/bold]
     """
-    options = reading_options(
-        source, target=target, smiles=smiles, id=id, strict=strict, empty=empty, directed=directed,
-        predicting=unlabelled, root=root,
-    )  # fmt: skip
+    options = reading_options(source, **read, predicting=unlabelled, root=root)
     from gcaps.data.audit import facts
     from gcaps.data.catalog import load
 
     found = facts(load(source, root, **options))
     for part in _tables(found):
         _print(part)
-    for line in _advice(found, source, target):
+    for line in _advice(found, source, read["target"]):
         typer.echo(line)
 
 
 @app.command("convert")
+@with_reading
 def convert(
     source: Data,
     out: Annotated[
@@ -150,12 +140,8 @@ def convert(
     ],
     root: Root = None,
     unlabelled: Unlabelled = False,
-    target: TargetColumn = None,
-    smiles: SmilesColumn = None,
-    id: IdColumn = None,  # noqa: A002 - the option's name
-    strict: Strict = False,
-    empty: EmptyGraphs = None,
-    directed: DirectedGraphs = None,
+    *,
+    read: dict[str, Any],
 ) -> None:
     """Write a data set in another format, which the end of OUT's name says.
 
@@ -166,10 +152,7 @@ def convert(
     Example: [bold]gcaps data convert COLLAB COLLAB.gset[/bold]  or  [bold]gcaps data convert Lipophilicity.csv
     lipo.gset --target exp[/bold]
     """
-    options = reading_options(
-        source, target=target, smiles=smiles, id=id, strict=strict, empty=empty, directed=directed,
-        predicting=unlabelled, root=root,
-    )  # fmt: skip
+    options = reading_options(source, **read, predicting=unlabelled, root=root)
     from gcaps.data.catalog import convert
 
     with _progress(f"{source} to {out}", bytes_=False) as progress:

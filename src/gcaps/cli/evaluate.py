@@ -10,16 +10,11 @@ import typer
 
 from gcaps.cli.arguments import (
     Data,
-    DirectedGraphs,
-    EmptyGraphs,
-    IdColumn,
     MethodName,
     Seed,
-    SmilesColumn,
-    Strict,
-    TargetColumn,
     TaskName,
     reading_options,
+    with_reading,
 )
 from gcaps.cli.options import command_of
 
@@ -51,6 +46,7 @@ def command(arguments: Sequence[str]) -> Callable[..., None]:
     return command_of(run, arguments)
 
 
+@with_reading
 def run(
     data: Data,
     output: Annotated[
@@ -73,13 +69,8 @@ def run(
         int | None,
         typer.Option("--jobs", min=1, help="Processes; the result does not depend on it (default: all CPUs)."),
     ] = None,
-    target: TargetColumn = None,
-    smiles: SmilesColumn = None,
-    id: IdColumn = None,  # noqa: A002 - the option's name
-    strict: Strict = False,
-    empty: EmptyGraphs = None,
-    directed: DirectedGraphs = None,
     *,
+    read: dict[str, Any],
     config: Any,
 ) -> None:
     """Cross-validate a method on a data set: classes, several binary targets, or numbers.
@@ -103,8 +94,7 @@ def run(
     if output is not None and output.suffix != ".json":
         raise ConfigError(f"{output}: a record's name ends in .json")
     column = None if split is None else Split.parse(split).column
-    read = {"target": target, "smiles": smiles, "id": id, "strict": strict, "empty": empty, "directed": directed}
-    reading = reading_options(data, **read, columns=[column] if column else [])  # type: ignore[arg-type]
+    reading = reading_options(data, **read, columns=[column] if column else [])
 
     from rich.console import Console
 

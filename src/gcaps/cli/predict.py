@@ -9,15 +9,10 @@ import typer
 
 from gcaps.cli.arguments import (
     Data,
-    DirectedGraphs,
-    EmptyGraphs,
-    IdColumn,
     Model,
-    SmilesColumn,
-    Strict,
-    TargetColumn,
     reading_options,
     report_skipped,
+    with_reading,
 )
 
 if TYPE_CHECKING:
@@ -28,6 +23,7 @@ if TYPE_CHECKING:
     from gcaps.data.targets import Target
 
 
+@with_reading
 def run(
     model: Model,
     data: Data,
@@ -44,12 +40,8 @@ def run(
             show_default=False,
         ),
     ] = None,
-    target: TargetColumn = None,
-    smiles: SmilesColumn = None,
-    id: IdColumn = None,  # noqa: A002 - the option's name
-    strict: Strict = False,
-    empty: EmptyGraphs = None,
-    directed: DirectedGraphs = None,
+    *,
+    read: dict[str, Any],
 ) -> None:
     """Predict every graph: a CSV row with its id and its class and probabilities, or its values in their units.
 
@@ -60,7 +52,7 @@ def run(
 
     Example: [cyan]gcaps predict esol-model new.csv --smiles structure -o solubility.csv[/cyan]
     """
-    reading_options(data, smiles=smiles, id=id, predicting=True)
+    options = reading_options(data, **read, predicting=True)
     from gcaps.errors import ConfigError
     from gcaps.files import write_text
     from gcaps.persistence import load_model
@@ -69,9 +61,7 @@ def run(
     predicted = estimator.target_
     if threshold is not None and (predicted.classes is None or len(predicted.classes) != 2):
         raise ConfigError("--threshold is for two classes, or for binary targets")
-    graphs = _read(
-        data, predicted, target=target, smiles=smiles, id=id, strict=strict, empty=empty, directed=directed
-    )  # fmt: skip
+    graphs = _read(data, options, predicted)
     scores = estimator.scores(graphs)
     text = "".join(_rows(graphs, predicted, scores, threshold))
     if output is None:
@@ -84,13 +74,12 @@ def run(
     _print_metrics(graphs, predicted, scores)
 
 
-def _read(data: str, predicted: Target, **given: Any) -> GraphSet:
+def _read(data: str, options: dict[str, Any], predicted: Target) -> GraphSet:
     """Load the graphs, with targets of the names that the model predicts where the source has them."""
     from gcaps.data.catalog import load
     from gcaps.errors import DataError
 
-    options = reading_options(data, **given, predicting=True)
-    if given["target"] is not None:
+    if options["target"] is not None:
         return load(data, **options)
     try:
         return load(data, **{**options, "target": list(predicted.names)})

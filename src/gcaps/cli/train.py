@@ -10,17 +10,12 @@ import typer
 
 from gcaps.cli.arguments import (
     Data,
-    DirectedGraphs,
-    EmptyGraphs,
-    IdColumn,
     MethodName,
     Seed,
-    SmilesColumn,
-    Strict,
-    TargetColumn,
     TaskName,
     reading_options,
     report_skipped,
+    with_reading,
 )
 from gcaps.cli.options import command_of
 
@@ -33,19 +28,15 @@ def command(arguments: Sequence[str]) -> Callable[..., None]:
     return command_of(run, arguments)
 
 
+@with_reading
 def run(
     data: Data,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="Folder for the model.")],
     method: MethodName = "gcaps",
     task: TaskName = "auto",
     seed: Seed = 0,
-    target: TargetColumn = None,
-    smiles: SmilesColumn = None,
-    id: IdColumn = None,  # noqa: A002 - the option's name
-    strict: Strict = False,
-    empty: EmptyGraphs = None,
-    directed: DirectedGraphs = None,
     *,
+    read: dict[str, Any],
     config: Any,
 ) -> None:
     """Train a method on all graphs of a data set and save the classifier or regressor.
@@ -64,9 +55,7 @@ def run(
 
     Example: [cyan]torchrun --nproc-per-node 4 -m gcaps train graphs.zip -o model[/cyan]
     """
-    options = reading_options(
-        data, target=target, smiles=smiles, id=id, strict=strict, empty=empty, directed=directed
-    )  # fmt: skip
+    options = reading_options(data, **read)
     from rich.console import Console
 
     from gcaps.data.catalog import load

@@ -320,7 +320,7 @@ def check_methods_subset_invariance(estimator: Any) -> None:
 
 @check()
 def check_fit1d(estimator: Any) -> None:
-    """One graph in the place of several raises a ValueError that says so."""
+    """A single graph instead of a list raises a ValueError that says so."""
     graphs, y = examples(estimator)
     with raises(ValueError, "fit on one graph", "one graph", "single graph", "a list"):
         clone(estimator).fit(graphs[0], y[:1])
