@@ -37,6 +37,13 @@ def max_bytes(default: int = MAX_BYTES) -> int:
     return int(own) if own else default
 
 
+def cache_folder() -> Path:
+    """Folder of downloads and of results that are kept: ``GCAPS_CACHE``, by default ``gcaps`` in the user's cache."""
+    if own := os.environ.get("GCAPS_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gcaps"
+
+
 def require_file(path: Path, limit: int = MAX_BYTES) -> None:
     """Raise a DataError unless ``path`` is a regular file of at most ``limit`` bytes, or as GCAPS_MAX_BYTES says."""
     try:

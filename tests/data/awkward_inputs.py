@@ -281,7 +281,7 @@ def _summary(graphs: gcaps.GraphSet, topic: str) -> str:
         words.append(f"values {np.nanmin(graphs.y):g} to {np.nanmax(graphs.y):g}")
     if graphs.y is not None and missing(graphs.y).any():
         words.append(f"{missing(graphs.y).sum()} without target" if graphs.y.ndim == 1 else "some missing")
-    if graphs.x is not None:
+    if graphs.x is not None and graphs.preparation is None:  # molecules always have the mass
         words.append(f"{graphs.x.shape[1]} attributes")
     words += [f"left out: row {one.row + 1} ({one.id}): {one.reason}" for one in graphs.skipped]
     if topic:

@@ -6,8 +6,9 @@ import networkx as nx
 import pytest
 
 from gcaps.data import CATALOG, load, make_families
-from gcaps.data.catalog import cache_folder, find
+from gcaps.data.catalog import find
 from gcaps.errors import DataError
+from gcaps.files import cache_folder
 from tests.tu_files import write_folder, zipped
 
 

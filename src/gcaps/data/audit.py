@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -13,8 +13,13 @@ from scipy.sparse.csgraph import connected_components
 from gcaps.data.arrays import Array, Ints
 from gcaps.data.graphset import GraphSet, Skipped
 from gcaps.data.hashing import neighbors_of_set, stored_hashes, wl_hashes
-from gcaps.data.io.molecules import canonical_smiles
+from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import infer_task, missing
+from gcaps.errors import DataError
+
+if TYPE_CHECKING:
+    from gcaps.data.molecules.audit import MoleculeFacts
+    from gcaps.data.molecules.keys import MoleculeKeys
 
 _NOTES = {
     "duplicate_arcs": "edge rows that repeat another, dropped",
@@ -91,16 +96,20 @@ class Facts:
     """What the reader changed."""
     skipped: tuple[Skipped, ...]
     """Rows of the source that could not be made a graph."""
+    molecules: MoleculeFacts | str | None = None
+    """Scaffolds and activity cliffs; why they were not found; None for graphs that are not molecules."""
 
 
-def facts(graphs: GraphSet) -> Facts:
+def facts(graphs: GraphSet | PreparedSet) -> Facts:
     """Count everything in :class:`Facts`; takes seconds for tens of millions of edges."""
+    prepared = PreparedSet.of(graphs)
+    graphs = prepared.graphs
     sizes = graphs.sizes
     targets = _targets(graphs)
     codes = _codes(graphs.y)
     task = "" if graphs.y is None or not any(one.known for one in targets) else infer_task(graphs.y)
-    molecules = canonical_smiles(graphs.columns["smiles"].tolist()) if "smiles" in graphs.columns else None
-    same, flat = (stored_hashes(graphs), None) if molecules is None else map(np.asarray, molecules)
+    keys = _molecule_keys(prepared)
+    same, flat = (stored_hashes(graphs), None) if keys is None or isinstance(keys, str) else (keys.smiles, keys.flat)
     return Facts(
         name=graphs.name,
         graphs=len(graphs),
@@ -124,7 +133,26 @@ def facts(graphs: GraphSet) -> Facts:
         look_alikes=_duplicates(wl_hashes(graphs), codes),
         notes=dict(graphs.notes),
         skipped=graphs.skipped,
+        molecules=keys if keys is None or isinstance(keys, str) else _molecule_facts(graphs, keys),
     )
+
+
+def _molecule_facts(graphs: GraphSet, keys: MoleculeKeys) -> MoleculeFacts:
+    from gcaps.data.molecules.audit import molecule_facts  # compiled code is imported only where there are molecules
+
+    return molecule_facts(graphs, keys)
+
+
+def _molecule_keys(prepared: PreparedSet) -> MoleculeKeys | str | None:
+    """Return what compares molecules; why that cannot be found; None for graphs that are not molecules."""
+    if "smiles" not in prepared.graphs.columns or not len(prepared.graphs):
+        return None
+    from gcaps.data.molecules.keys import molecule_keys
+
+    try:
+        return molecule_keys(prepared)
+    except DataError as error:
+        return str(error)
 
 
 def _targets(graphs: GraphSet) -> tuple[TargetFacts, ...]:
@@ -181,6 +209,12 @@ def describe(found: Facts) -> dict[str, str]:
     }
     if found.look_alikes.groups:
         rows["look-alikes"] += " (by Weisfeiler-Lehman hash: an upper bound on graphs isomorphic to another)"
+    if isinstance(found.molecules, str):
+        rows["scaffolds"] = f"not found: {found.molecules}"
+    elif found.molecules is not None:
+        from gcaps.data.molecules.audit import describe_molecules
+
+        rows |= describe_molecules(found.molecules, found.graphs)
     notes = {key: count for key, count in found.notes.items() if count and key not in ("rows", "self_loops")}
     rows["on reading"] = "; ".join(f"{n:,} {_NOTES.get(key, key.replace('_', ' '))}" for key, n in notes.items())
     if found.skipped:

@@ -6,7 +6,7 @@ import difflib
 import fnmatch
 import importlib.util
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -26,14 +26,16 @@ from gcaps.data.io.sources import (
     read_files,
     read_path,
 )
-from gcaps.data.io.tables import frame_table
+from gcaps.data.io.tables import Progress, frame_table
 from gcaps.data.io.tu_stream import convert_tu
+from gcaps.data.molecules.preparation import AtomFeatures, Charges, Hydrogens, Salts
 from gcaps.data.reading import Directed, Empty, Invalid, Reading, listed
 from gcaps.data.storage import open_saved
 from gcaps.data.synthetic import make_families
 from gcaps.data.targets import missing
 from gcaps.data.writer import write_graphs
 from gcaps.errors import DataError
+from gcaps.files import cache_folder
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -90,6 +92,12 @@ def load(
     labelled: bool = True,
     nodes: str | Path | None = None,
     labels: str | Path | None = None,
+    atom_features: AtomFeatures = "full",
+    hydrogens: Hydrogens = "implicit",
+    salts: Salts = "keep",
+    charges: Charges = "keep",
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
 ) -> GraphSet:
     """Load graphs from any source.
 
@@ -117,11 +125,21 @@ def load(
         labelled: require targets. Otherwise they are read if they are there.
         nodes: node table of a table of edges.
         labels: table with the target of each graph, for tables of edges and graph files.
+        atom_features: what the atoms and bonds of molecules tell: ``"full"``, all that
+            :mod:`gcaps.data.molecules.featurizer` lists, or ``"element"``, atomic numbers and bond orders.
+        hydrogens: hydrogens of molecules: ``"implicit"``, counted at their atom, or ``"explicit"``, nodes.
+        salts: fragments of molecules: ``"keep"`` all, or ``"strip"`` all but the largest organic one.
+        charges: ``"keep"``, or ``"neutralize"`` by adding and removing protons.
+        n_jobs: processes that parse a large table of molecules; by default ``GCAPS_JOBS`` or all CPUs.
+        progress: called with the amount read and the total while a table of molecules is read.
 
     Raises:
         DataError: the data are malformed, or there is no data set of that name; the message says what to do.
     """
-    reading = Reading(target, smiles, id, columns, invalid, empty, directed, labelled, nodes, labels)
+    reading = Reading(
+        *(target, smiles, id, columns, invalid, empty, directed, labelled, nodes, labels),
+        *(atom_features, hydrogens, salts, charges, n_jobs),
+    )
     place: str | None = None
     if isinstance(source, GraphSet):
         if target is None:
@@ -129,7 +147,7 @@ def load(
         graphs = source
     elif isinstance(source, str | Path):
         path = located(source, root)
-        graphs = make_families() if path is None else read_path(path, reading)
+        graphs = make_families() if path is None else read_path(path, reading, progress)
         place = None if path is None else str(path)
     else:
         graphs = _from_objects(source, reading)
@@ -219,6 +237,30 @@ def convert(
     return open_saved(path)
 
 
+def stream(
+    source: Source, root: str | Path | None = None, *, progress: Progress | None = None, **options: Any
+) -> Iterator[GraphSet]:
+    """Yield the set that :func:`load` would return in pieces, in order: memory does not grow with the set.
+
+    Tables of molecules are read and saved sets are opened piece by piece; other sources are read at once. The rows of a
+    table that are skipped belong to the piece before them, and the pieces' positions follow one another.
+
+    Args:
+        source: as for :func:`load`.
+        root: folder that is searched first for a name.
+        progress: called with the amount read and the total.
+        options: those of :func:`load`.
+    """
+    reading = Reading(**options)
+    path = located(source, root) if isinstance(source, str | Path) else None
+    table = None if path is None else open_molecules(path)
+    if table is not None:
+        yield from (with_target(piece, reading) for piece in molecule_chunks(table, reading, progress=progress))
+        return
+    graphs = load(source, root, **options)
+    yield from graphs.chunks() if graphs.mapped else [graphs]
+
+
 def check_header(source: str | Path, reading: Reading, root: str | Path | None = None) -> None:
     """Raise the DataError that :func:`load` would raise for the columns of a table, reading only its first rows."""
     path = located(source, root)
@@ -248,13 +290,6 @@ def find(name: str, root: str | Path | None = None) -> Path | None:
             if _is_data(path):
                 return path
     return _embedded(name)
-
-
-def cache_folder() -> Path:
-    """Folder of downloads: ``GCAPS_CACHE``, by default ``gcaps`` in the user's cache folder."""
-    if own := os.environ.get("GCAPS_CACHE"):
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gcaps"
 
 
 def looks_like_path(source: str) -> bool:

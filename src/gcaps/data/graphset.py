@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from torch_geometric.data import Data
 
+    from gcaps.data.molecules.preparation import MoleculePreparation
 
 OWNERS = {
     **dict.fromkeys(("y", "given_ids"), "graphs"),
@@ -24,7 +25,7 @@ OWNERS = {
     **dict.fromkeys(("col", "edge_labels", "edge_attr", "edge_weight"), "arcs"),
 }
 """Arrays of a GraphSet with one row for each graph, node or arc."""
-DESCRIPTIONS = ("name", "target_names", "loops", "notes", "columns", "label_names", "skipped")
+DESCRIPTIONS = ("name", "target_names", "loops", "notes", "columns", "label_names", "skipped", "preparation")
 """Fields of a GraphSet that are not arrays."""
 
 
@@ -115,6 +116,8 @@ class GraphSet:
     """Names of node and edge labels that are strings in the source."""
     skipped: tuple[Skipped, ...] = ()
     """Rows of the source that could not be made a graph; the graphs fill the other positions in order."""
+    preparation: MoleculePreparation | None = None
+    """How molecules were made graphs; None if the graphs are not molecules."""
 
     def __len__(self) -> int:
         return len(self.ptr) - 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from gcaps.data.molecules.preparation import AtomFeatures, Charges, Hydrogens, MoleculePreparation, Salts
 from gcaps.errors import ConfigError
 
 Invalid = Literal["error", "skip"]
@@ -28,6 +29,11 @@ class Reading:
     labelled: bool = True
     nodes: str | Path | None = None
     labels: str | Path | None = None
+    atom_features: AtomFeatures = "full"
+    hydrogens: Hydrogens = "implicit"
+    salts: Salts = "keep"
+    charges: Charges = "keep"
+    n_jobs: int | None = None
 
     def __post_init__(self) -> None:
         for name, kind in (("invalid", Invalid), ("empty", Empty), ("directed", Directed)):
@@ -36,6 +42,14 @@ class Reading:
                 raise ConfigError(f"{name} is {getattr(self, name)!r}; it should be {wanted}")
         if isinstance(self.columns, str):
             object.__setattr__(self, "columns", tuple(part.strip() for part in self.columns.split(",")))
+        _ = self.preparation  # checks its values
+        if self.n_jobs is not None and self.n_jobs < 1:
+            raise ConfigError(f"n_jobs is {self.n_jobs}; it should be 1 or more, or None for all CPUs")
+
+    @property
+    def preparation(self) -> MoleculePreparation:
+        """How molecules become graphs."""
+        return MoleculePreparation(self.atom_features, self.hydrogens, self.salts, self.charges)
 
     @property
     def targets(self) -> tuple[str, ...] | None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gcaps.data.arrays import Array, Ints, pointer, strides
 from gcaps.data.graphset import OWNERS, GraphSet, Selection, SelfLoops, Skipped
+from gcaps.data.molecules.preparation import MoleculePreparation
 from gcaps.errors import DataError
 from gcaps.files import replacing, write_json
 
@@ -32,6 +33,7 @@ class Description(NamedTuple):
     columns: Collection[str] = ()
     label_names: Mapping[int, str] = {}
     skipped: Sequence[Skipped] = ()
+    preparation: MoleculePreparation | None = None
 
 
 def is_saved(path: Path) -> bool:
@@ -72,6 +74,7 @@ def write_page(
         "columns": list(described.columns),
         "label_names": {str(code): name for code, name in described.label_names.items()},
         "skipped": [list(one) for one in described.skipped],
+        "preparation": None if described.preparation is None else described.preparation.to_dict(),
     }
     write_json(folder / PAGE, page | {key: value for key, value in optional.items() if value})
 
@@ -96,6 +99,7 @@ def open_saved(path: str | Path) -> GraphSet:
             columns={name: arrays.pop(f"{COLUMN}{i}") for i, name in enumerate(page.get("columns", ()))},
             label_names={int(code): str(name) for code, name in page.get("label_names", {}).items()},
             skipped=tuple(Skipped(int(row), str(id_), str(why)) for row, id_, why in page.get("skipped", ())),
+            preparation=MoleculePreparation.from_dict(page["preparation"]) if page.get("preparation") else None,
             **arrays,
         )
     except DataError:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import networkx as nx
     from torch_geometric.data import Data
 
+    from gcaps.data.molecules.preparation import MoleculePreparation
+
 One: TypeAlias = "GraphSet | Graph | Data | nx.Graph | Any"
 BUFFER = 1 << 18
 """Numbers that single graphs may hold before they are assembled and written."""
@@ -76,6 +78,7 @@ class GraphSetWriter:
         self._target_names: tuple[str, ...] = ()
         self._columns: tuple[str, ...] | None = None
         self._label_names: dict[int, str] = {}
+        self._preparation: MoleculePreparation | None = None
         self._skipped: list[Skipped] = []
         self._buffer: list[Any] = []
         self._buffered = 0
@@ -230,6 +233,7 @@ class GraphSetWriter:
         self._columns = tuple(graphs.columns)
         self._target_names = self._target_names or graphs.target_names
         self._label_names.update(graphs.label_names)
+        self._preparation = graphs.preparation
         self._append_ids(graphs.given_ids, len(graphs))
         for key in _TABLES:
             table: Array | None = getattr(graphs, key)
@@ -305,7 +309,8 @@ class GraphSetWriter:
         order += [f"{COLUMN}{i}" for i in range(len(columns))]
         facts = {key: (self._arrays[key].dtype, self._arrays[key].shape) for key in order if key in self._arrays}
         described = Description(
-            self.name, self._notes, self._target_names, columns, self._label_names, tuple(self._skipped)
+            *(self.name, self._notes, self._target_names, columns),
+            *(self._label_names, tuple(self._skipped), self._preparation),
         )
         write_page(self._folder, described, facts)
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from gcaps.data.io.tables import Form, TextTable
+from gcaps.data.io.tables import TextTable
+from gcaps.data.molecules.parsing import Form
 
 END = "$$$$"
 _PROPERTY = re.compile(r">.*?<(.+)>")

@@ -6,21 +6,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet, Skipped
 from gcaps.data.io.columns import Choice, ColumnType, choose, stacked
-from gcaps.data.io.molecules import Molecule, Parser, Unreadable, molecule_set
 from gcaps.data.io.sdf import SDFTable
 from gcaps.data.io.tables import LISTS, TABLES, ObjectTable, Progress, Table, TextTable, ending, open_table
+from gcaps.data.molecules.featurizer import MoleculeBlock
+from gcaps.data.molecules.parsing import PARALLEL, Parsed, Parser, default_jobs, parse_batches
 from gcaps.data.reading import Reading
 from gcaps.errors import DataError
 
-MOLECULES = 4096
-"""Molecules that are assembled together."""
+MOLECULES = 2048
+"""Molecules that are parsed and, unless all are, assembled together."""
 SDF = (".sdf", ".sd", ".mol")
 SUFFIXES = (*TABLES, *LISTS, *SDF)
 
@@ -31,10 +32,11 @@ def is_table(path: Path) -> bool:
 
 
 def read_smiles(path: str | Path, *, reading: Reading | None = None, **options: Any) -> GraphSet:
-    """Read molecules: atoms are nodes labelled by atomic number, bonds edges labelled 1, 2, 3, or 4 if aromatic.
+    """Read molecules: atoms are nodes, bonds are edges, with the labels and attributes that
+    :mod:`gcaps.data.molecules.featurizer` lists.
 
-    Hydrogens are nodes only where the SMILES writes them as atoms of their own. The SMILES of each molecule are in
-    ``columns["smiles"]``.
+    Hydrogens are nodes only where :attr:`MoleculePreparation.hydrogens` says so, or where RDKit keeps them (isotopes,
+    bridges between atoms). The SMILES of each molecule are in ``columns["smiles"]``.
 
     Args:
         path: CSV or TSV file whose first line names the columns, list of SMILES, or SDF; possibly gzipped.
@@ -76,9 +78,9 @@ def from_rdkit(molecules: Sequence[Any], reading: Reading, name: str = "molecule
     return read_molecules(table, reading)
 
 
-def read_molecules(table: Table, reading: Reading) -> GraphSet:
+def read_molecules(table: Table, reading: Reading, progress: Progress | None = None) -> GraphSet:
     """Read all molecules of a table."""
-    (graphs,) = molecule_chunks(table, reading, molecules=None)
+    (graphs,) = molecule_chunks(table, reading, whole=True, progress=progress)
     return graphs
 
 
@@ -89,32 +91,71 @@ def check_columns(table: Table, reading: Reading) -> Choice:
 
 
 def molecule_chunks(
-    table: Table, reading: Reading, *, molecules: int | None = MOLECULES, progress: Progress | None = None
+    table: Table,
+    reading: Reading,
+    *,
+    whole: bool = False,
+    molecules: int = MOLECULES,
+    progress: Progress | None = None,
 ) -> Iterator[GraphSet]:
-    """Yield the set of :func:`read_molecules` in chunks of ``molecules`` molecules, or in one if that is None.
+    """Yield the set of :func:`read_molecules` in chunks, or at once.
 
-    Rows that are skipped belong to the chunk of the molecules before them. ``progress`` is called with the amount read
-    and the total.
+    A large table is parsed by several processes (:attr:`Reading.n_jobs`), in order and in bounded memory. Rows that are
+    skipped belong to the chunk of the molecules before them.
+
+    Args:
+        table: the table.
+        reading: options of :func:`gcaps.load`.
+        whole: yield a single set.
+        molecules: rows of a chunk.
+        progress: called with the amount read and the total.
     """
-    parser = Parser(table.place, table.form)
     rows = _Rows(table, reading, check_columns(table, reading))
-    pending: GraphSet | None = None
+    n_jobs = (reading.n_jobs or default_jobs()) if rows.count >= PARALLEL and table.form != "molecule" else 1
+    parser = Parser(table.place, table.form, reading.preparation)
     stream = rows.usable()
-    while batch := list(islice(stream, molecules)):
-        chunk = rows.assembled(batch, parser)
-        if chunk is not None:
+    batches = iter(lambda: list(islice(stream, molecules)), [])
+    parts: list[_Part] = []
+    pending: GraphSet | None = None
+    for batch, parsed in parse_batches(batches, lambda batch: [row.structure for row in batch], parser, n_jobs):
+        if progress is not None:
+            progress(*table.progress())
+        if (part := rows.part(batch, parsed)) is None:
+            pass
+        elif whole:
+            parts.append(part)
+        else:
             if pending is not None:
                 yield pending
-                if progress is not None:
-                    progress(*table.progress())
-            pending = chunk
-        if pending is not None:
-            pending = replace(pending, skipped=(*pending.skipped, *rows.pop_skipped()))
+            pending = rows.assembled([part])
+        if pending is not None:  # rows after this batch are known already where batches are parsed ahead
+            pending = replace(pending, skipped=(*pending.skipped, *rows.pop_skipped(batch[-1].row)))
+    if parts:
+        pending = rows.assembled(parts)
+    skipped = rows.pop_skipped()
     if pending is None:
-        first = rows.pop_skipped()
-        reason = f"; the first row: {first[0].reason}" if first else ""
+        reason = f"; the first row: {skipped[0].reason}" if skipped else ""
         raise table.error(f"holds no molecule that can be read{reason}")
-    yield replace(pending, skipped=(*pending.skipped, *rows.pop_skipped()))
+    yield replace(pending, skipped=(*pending.skipped, *skipped))
+
+
+class _Row(NamedTuple):
+    """What is kept of a row."""
+
+    row: int
+    line: int
+    name: str
+    structure: Any
+    cells: tuple[Any, ...]
+    """Cells of the columns that are kept."""
+
+
+class _Part(NamedTuple):
+    """Rows that are molecules."""
+
+    rows: list[_Row]
+    block: MoleculeBlock
+    smiles: list[str]
 
 
 class _Rows:
@@ -124,28 +165,25 @@ class _Rows:
         self.table, self.reading, self.choice = table, reading, choice
         self.skipped: list[Skipped] = []
         self.used = 0
-        self.row = 0
+        self.count = 0
         text = isinstance(table, TextTable | SDFTable) or getattr(table, "properties", False)
-        kept = dict.fromkeys((*choice.targets, *choice.columns))
-        self.types = {i: ColumnType(table.names[i], text, table.decimal_comma) for i in kept}
-        self.unique_ids = choice.id is not None
+        self.kept = tuple(dict.fromkeys((*choice.targets, *choice.columns)))
+        self.types = {i: ColumnType(table.names[i], text, table.decimal_comma) for i in self.kept}
         self._survey()
 
     def _survey(self) -> None:
         """Look at the whole table once, to find types and whether ids are unique."""
         ids: set[str] = set()
         width = len(self.table.names)
-        lines = rows = 0
         for line, cells in self.table.rows():
             if len(cells) != width:
                 continue
-            rows += 1
-            lines = line
+            self.count += 1
             for i, type_ in self.types.items():
                 type_.look(cells[i], line)
             if self.choice.id is not None:
                 ids.add(str(cells[self.choice.id]).strip())
-        if self.choice.id is not None and (len(ids) < rows or "" in ids):
+        if self.choice.id is not None and (len(ids) < self.count or "" in ids):
             if self.reading.id is not None:
                 problem = f"column {self.reading.id!r} does not name every row differently; choose another id"
                 raise self.table.error(problem)
@@ -154,7 +192,7 @@ class _Rows:
             targets = [self.types[i] for i in self.choice.targets]
             for type_ in targets:
                 type_.require_uniform(self.table)
-            if lines and targets and not any(type_.known for type_ in targets):
+            if self.count and targets and not any(type_.known for type_ in targets):
                 names = ", ".join(repr(type_.name) for type_ in targets)
                 raise self.table.error(f"has no value in column {names}")
         except DataError:
@@ -167,24 +205,24 @@ class _Rows:
         counts = self.types[i].counts
         return self.types[i].kind in ("integer", "number") and bool(counts["string"] or counts["boolean"])
 
-    def usable(self) -> Iterator[tuple[int, int, list[Any]]]:
-        """Yield position, line and cells of each row whose width and targets are sound."""
-        width = len(self.table.names)
+    def usable(self) -> Iterator[_Row]:
+        """Yield each row whose width and targets are sound."""
+        width, structure = len(self.table.names), self.choice.structure
+        assert structure is not None
         for row, (line, cells) in enumerate(self.table.rows()):
             problem = None if len(cells) == width else f"has {len(cells)} columns, expected {width}"
+            name = str(row)
+            if self.choice.id is not None and problem is None:
+                name = str(cells[self.choice.id]).strip()
             if problem is None and self.checked:
                 problem = next((p for i in self.checked if (p := self.types[i].problem(cells[i]))), None)
                 if problem is not None and not self.reading.labelled:
                     cells = [None if i in self.checked else cell for i, cell in enumerate(cells)]
                     problem = None
             if problem is None:
-                yield row, line, cells
+                yield _Row(row, line, name, cells[structure], tuple(cells[i] for i in self.kept))
             else:
-                self.skip(row, line, self.name_of(row, cells if len(cells) == width else None), problem)
-
-    def name_of(self, row: int, cells: list[Any] | None) -> str:
-        """Return the id of a row, by default its position."""
-        return str(row) if self.choice.id is None or cells is None else str(cells[self.choice.id]).strip()
+                self.skip(row, line, name, problem)
 
     def skip(self, row: int, line: int, name: str, problem: str) -> None:
         """Record a row that is skipped, or raise a DataError."""
@@ -192,38 +230,40 @@ class _Rows:
             raise self.table.error(problem, line)
         self.skipped.append(Skipped(row, name, problem))
 
-    def pop_skipped(self) -> tuple[Skipped, ...]:
-        """Return the rows skipped since the last call."""
-        skipped, self.skipped = tuple(sorted(self.skipped)), []
-        return skipped
+    def pop_skipped(self, last: int | None = None) -> tuple[Skipped, ...]:
+        """Return and forget the rows skipped so far, up to the row ``last``."""
+        found = sorted(self.skipped)
+        self.skipped = [] if last is None else [one for one in found if one.row > last]
+        return tuple(found[: len(found) - len(self.skipped)])
 
-    def assembled(self, batch: list[tuple[int, int, list[Any]]], parser: Parser) -> GraphSet | None:
-        """Return the set of some rows; None if none of them is a molecule."""
-        structure = self.choice.structure
-        assert structure is not None
-        kept: list[tuple[int, list[Any]]] = []
-        molecules: list[Molecule] = []
-        for (row, line, cells), one in zip(batch, parser.parse([row[2][structure] for row in batch]), strict=True):
-            if isinstance(one, Unreadable):
-                self.skip(row, line, self.name_of(row, cells), one.reason)
-            else:
-                kept.append((row, cells))
-                molecules.append(one)
-        if not kept:
+    def part(self, batch: list[_Row], parsed: Parsed) -> _Part | None:
+        """Return those rows of a batch that are molecules; None if there are none."""
+        for i, reason in parsed.problems.items():
+            self.skip(batch[i].row, batch[i].line, batch[i].name, reason)
+        if parsed.block is None:
             return None
+        kept = [batch[i]._replace(structure=None) for i in parsed.kept.tolist()]
+        return _Part(kept, parsed.block, parsed.smiles)
+
+    def assembled(self, parts: list[_Part]) -> GraphSet:
+        """Return the set of some parts."""
+        rows = [row for part in parts for row in part.rows]
+        values = dict(zip(self.kept, zip(*(row.cells for row in rows), strict=True), strict=True)) if self.kept else {}
         names = tuple(self.table.names[i] for i in self.choice.targets)
-        targets = [self.types[i].array([cells[i] for _, cells in kept]) for i in self.choice.targets]
-        columns = {self.table.names[i]: self.types[i].array([c[i] for _, c in kept]) for i in self.choice.columns}
-        ids: Array | None = np.array([row for row, _ in kept])
+        targets = [self.types[i].array(values[i]) for i in self.choice.targets]
+        columns = {self.table.names[i]: self.types[i].array(values[i]) for i in self.choice.columns}
+        ids: Array | None = np.array([row.row for row in rows])
         if self.choice.id is not None:
-            ids = np.array([self.name_of(row, cells) for row, cells in kept], dtype=np.str_)
+            ids = np.array([row.name for row in rows], dtype=np.str_)
         elif ids is not None and np.array_equal(ids, np.arange(self.used, self.used + len(ids))):
             ids = None
-        self.used += len(kept)
+        self.used += len(rows)
+        smiles = [text for part in parts for text in part.smiles]
+        block = MoleculeBlock.joined([part.block for part in parts])
         return replace(
-            molecule_set(self.table.name, molecules),
+            block.to_graphs(self.table.name, self.reading.preparation),
             y=stacked(targets, names, self.table),
             target_names=names,
             given_ids=ids,
-            columns={**columns, "smiles": np.array([one.smiles for one in molecules], dtype=np.str_)},
+            columns={**columns, "smiles": np.array(smiles, dtype=np.str_)},
         )

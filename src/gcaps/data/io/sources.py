@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias
 from gcaps.data.graphset import GraphSet
 from gcaps.data.io import edge_tables, graph_files, smiles
 from gcaps.data.io.adjacency import read_npz
-from gcaps.data.io.tables import SmilesList, Table, ending, parquet_table
+from gcaps.data.io.table_cache import read_cached
+from gcaps.data.io.tables import Progress, SmilesList, Table, ending, parquet_table
 from gcaps.data.io.tu import read_tu
 from gcaps.data.reading import Reading
 from gcaps.data.storage import is_saved, open_saved
@@ -92,8 +93,8 @@ def open_molecules(path: Path) -> Table | None:
     return None if plain and edge_tables.is_edge_table(table.names) else table
 
 
-def read_path(path: Path, reading: Reading) -> GraphSet:
-    """Read the graphs of a file or folder."""
+def read_path(path: Path, reading: Reading, progress: Progress | None = None) -> GraphSet:
+    """Read the graphs of a file or folder; ``progress`` is called while a table of molecules is read."""
     format_ = format_of(path)
     if format_ == "saved":
         return open_saved(path)
@@ -112,7 +113,7 @@ def read_path(path: Path, reading: Reading) -> GraphSet:
         return edge_tables.read_edge_tables(edges, reading, path.name)
     table = open_molecules(path)
     if table is not None:
-        return smiles.read_molecules(table, reading)
+        return read_cached(path, table, reading, progress)
     return edge_tables.read_edge_tables(edge_tables.open_any_table(path), reading)
 
 

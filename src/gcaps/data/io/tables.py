@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, ClassVar, Literal, TypeAlias, cast
+from typing import IO, Any, ClassVar, TypeAlias, cast
 
+from gcaps.data.molecules.parsing import Form
 from gcaps.errors import DataError, DataWarning
 from gcaps.files import MAX_PARSED_BYTES, max_bytes, require_file, too_large
 
@@ -23,7 +24,6 @@ SAMPLE = 1000
 """Rows that are looked at to find columns by content."""
 _SEPARATORS = (",", "\t", ";", "|")
 _SAMPLE_BYTES = 1 << 16
-Form: TypeAlias = Literal["smiles", "molblock", "molecule"]
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the amount done and the total."""
 

@@ -8,7 +8,7 @@ from gcaps.errors import DataError
 
 Chem = pytest.importorskip("rdkit.Chem", reason="needs RDKit: pip install 'gcaps[chem]'")
 
-from gcaps.data.io.molecules import Molecule, Parser, canonical_smiles  # noqa: E402
+from gcaps.data.molecules.parsing import Parser  # noqa: E402
 
 SMILES = [
     "CCO",
@@ -25,30 +25,9 @@ SMILES = [
 ]
 
 
-@pytest.mark.parametrize("smiles", SMILES)
-def test_bonds_of_the_matrix_are_those_of_the_loop(smiles):
-    parser = Parser("t")
-    (found,) = parser.parse([smiles])
-    assert isinstance(found, Molecule)
-    molecule = Chem.MolFromSmiles(smiles)
-    kinds = {Chem.BondType.SINGLE: 1, Chem.BondType.DOUBLE: 2, Chem.BondType.TRIPLE: 3, Chem.BondType.AROMATIC: 4}
-    bonds = {
-        (*sorted((bond.GetBeginAtomIdx(), bond.GetEndAtomIdx())), kinds.get(bond.GetBondType(), 5))
-        for bond in molecule.GetBonds()
-    }
-    assert {(min(u, v), max(u, v), label) for u, v, label in found.bonds.tolist()} == bonds
-    assert found.atoms.tolist() == [atom.GetAtomicNum() for atom in molecule.GetAtoms()]
-
-
 def test_rdkit_does_not_write_to_the_terminal(capfd):
     Parser("t").parse(["C1CC", "C(C)(C)(C)(C)C"])
     assert capfd.readouterr() == ("", "")
-
-
-def test_canonical_smiles_with_and_without_stereo():
-    stereo, flat = canonical_smiles(["C[C@H](N)O", "C[C@@H](N)O", "OC(N)C"])
-    assert len(set(stereo)) == 3
-    assert len(set(flat)) == 1
 
 
 def test_rdkit_molecules_have_the_graphs_of_their_smiles():
