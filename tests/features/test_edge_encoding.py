@@ -111,7 +111,7 @@ def test_batches_carry_edges_in_the_order_of_their_arcs(streams):
     fitted = NodeFeatures.fit(BOTH, graphs)
     encoded = fitted.encode(graphs)
     source = BatchSource(graphs, fitted if streams else encoded, merge=True)
-    assert source.edge_shape == {"num_relations": 3, "edge_dim": 2}
+    assert source.shape == {"num_relations": 3, "edge_dim": 2}
     chosen, first = [5, 0, 7, 3], graphs.rowptr[graphs.ptr]
     arcs = np.concatenate([np.arange(first[g], first[g + 1]) for g in chosen])
     batch = source.take(chosen)

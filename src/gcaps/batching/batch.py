@@ -61,6 +61,8 @@ class Batch:
     """[e] relation of each arc, −1 for one that the training graphs lack; None if all are of one relation."""
     edge_attr: Tensor | None = None
     """[e, ·] attributes of each arc, or None."""
+    graph_attr: Tensor | None = None
+    """[B, ·] features of each graph (:class:`gcaps.features.GraphFeatures`), or None."""
 
     @property
     def x(self) -> Tensor:
@@ -94,8 +96,9 @@ class BatchSource:
 
     Args:
         graphs: the set; its arrays may be memory-mapped.
-        x: [N, d] features of all nodes, as an array or a NodeMatrix; or fitted features, which are then computed for
-            the graphs of each batch when it is taken, so that features of all nodes are never held at once.
+        x: [N, d] features of all nodes, as an array or a NodeMatrix, which may have features of edges and graphs; or
+            fitted features, which are then computed for the graphs of each batch when it is taken, so that features of
+            all nodes are never held at once.
         dtype: floating-point type of the batches.
         extras: tensors that batches carry besides features and edges.
         merge: represent all nodes of a graph that no network can distinguish by one row, where that pays; for networks
@@ -120,6 +123,7 @@ class BatchSource:
             raise ValueError(f"{len(x)} rows of features for {graphs.num_nodes} nodes")
         self.merged: MergedNodes | None = None
         self.edges = x.edges if isinstance(x, NodeMatrix) else None
+        self.graph_attr = x.graphs if isinstance(x, NodeMatrix) else None
         if merge and isinstance(x, NodeMatrix) and self.edges is None:
             self.merged = merged_nodes(graphs, x, prepared)
             x = x if self.merged is None else x[self.merged.head]
@@ -142,10 +146,12 @@ class BatchSource:
         return self.x.num_features if isinstance(self.x, NodeFeatures) else self.x.shape[1]
 
     @property
-    def edge_shape(self) -> dict[str, int]:
-        """Number of relations and of edge attributes, see :attr:`gcaps.features.EdgeMatrix.shape`."""
-        edges = self.x.edges if isinstance(self.x, NodeFeatures) else self.edges
-        return {} if edges is None else edges.shape
+    def shape(self) -> dict[str, int]:
+        """Number of relations, edge attributes and graph features, see :attr:`gcaps.features.NodeFeatures.shape`."""
+        if isinstance(self.x, NodeFeatures):
+            return self.x.shape
+        columns = 0 if self.graph_attr is None else self.graph_attr.shape[1]
+        return ({} if self.edges is None else self.edges.shape) | ({"graph_dim": columns} if columns else {})
 
     def __len__(self) -> int:
         return len(self.graphs)
@@ -167,6 +173,10 @@ class BatchSource:
             edges: EdgeMatrix | None = self.edges.take(at)
         else:  # encoded for this batch, if at all
             edges = x.edges if isinstance(x, NodeMatrix) else None
+        if self.graph_attr is not None:
+            graph_attr: Floats | None = self.graph_attr[indices]
+        else:
+            graph_attr = x.graphs if isinstance(x, NodeMatrix) else None
         return Batch(
             torch.from_numpy(dense).to(self.dtype),
             torch.from_numpy(pointer(rows.rowptr[nodes + 1] - rows.rowptr[nodes])),
@@ -182,6 +192,7 @@ class BatchSource:
             None if self.sample_weight is None else torch.from_numpy(self.sample_weight[indices]).to(self.dtype),
             None if edges is None or edges.relation is None else torch.from_numpy(edges.relation),
             None if edges is None or edges.attr is None else torch.from_numpy(edges.attr).to(self.dtype),
+            None if graph_attr is None else torch.from_numpy(graph_attr).to(self.dtype),
         )
 
 

@@ -1,7 +1,8 @@
-"""Node features from labels, attributes and structure, fitted to training graphs only."""
+"""Features of nodes, edges and graphs, fitted to training graphs only."""
 
 from gcaps.features.edges import EdgeFeatures, EdgeMatrix
 from gcaps.features.fgsd import FGSD, GraphFGSD
+from gcaps.features.graph_features import GraphFeatures
 from gcaps.features.nodes import NodeFeatures
 from gcaps.features.resistance import component_distances, harmonic_distances
 from gcaps.features.structural import NodeMatrix, Unseen
@@ -11,6 +12,7 @@ __all__ = [
     "EdgeFeatures",
     "EdgeMatrix",
     "GraphFGSD",
+    "GraphFeatures",
     "NodeFeatures",
     "NodeMatrix",
     "Unseen",

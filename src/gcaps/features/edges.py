@@ -92,7 +92,7 @@ class Relations(Fittable):
         return [
             entry
             for number, values in enumerate(self._values)
-            for entry in unseen_values("edge label", values, labels[:, number], graph, graphs)
+            for entry in unseen_values("edge label", values, labels[:, number], graph, graphs, number)
         ]
 
     def _checked(self, graphs: GraphSet) -> Array:

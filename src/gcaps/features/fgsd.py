@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from gcaps.config import check_parameters
 from gcaps.data.arrays import Array, Floats
-from gcaps.data.catalog import cache_folder, load
+from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
-from gcaps.files import replacing
+from gcaps.files import cache_folder, replacing
 
 if TYPE_CHECKING:
     from gcaps.features.binning import Bins

@@ -1,4 +1,4 @@
-"""The matrix X of node features that enters the first layer, the chosen features side by side, and edge features."""
+"""The matrix X of node features that enters the first layer, and with it features of edges and of whole graphs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.features.edges import EdgeFeatures
 from gcaps.features.fgsd import FGSD
+from gcaps.features.graph_features import GraphFeatures
 from gcaps.features.structural import (
     AttributeFeatures,
     ConstantFeatures,
@@ -63,18 +64,23 @@ STRUCTURAL: dict[str, type[LabelFeatures | AttributeFeatures | DegreeFeatures | 
     "constant": ConstantFeatures,
 }
 PARTS: dict[str, type[NodeFeature]] = {**STRUCTURAL, "fgsd": FGSD}
+BESIDES = ("edges", "graphs")
+"""Names of what is no node feature in the fitted state."""
 
 
 class NodeFeatures:
-    """Fitted features of nodes, side by side in one matrix, and of edges.
+    """Fitted features of nodes, side by side in one matrix, of edges and of graphs.
 
     Args:
         parts: fitted node features by name.
         edges: fitted edge features.
+        graphs: fitted features of graphs.
     """
 
-    def __init__(self, parts: dict[str, NodeFeature], edges: EdgeFeatures | None = None) -> None:
-        self.parts, self.edges = parts, edges or EdgeFeatures()
+    def __init__(
+        self, parts: dict[str, NodeFeature], edges: EdgeFeatures | None = None, graphs: GraphFeatures | None = None
+    ) -> None:
+        self.parts, self.edges, self.graphs = parts, edges or EdgeFeatures(), graphs or GraphFeatures()
 
     @classmethod
     def fit(cls, config: FeatureConfig, graphs: GraphSet | PreparedSet, indices: Array | None = None) -> NodeFeatures:
@@ -84,7 +90,7 @@ class NodeFeatures:
 
         Args:
             config: names of the features, without ``auto``.
-            graphs: a set; a PreparedSet keeps distances for the next fold.
+            graphs: a set; a PreparedSet keeps distances and fingerprints for the next fold.
             indices: positions of the training graphs in the set; by default all.
         """
         prepared = graphs if isinstance(graphs, PreparedSet) else None
@@ -102,20 +108,31 @@ class NodeFeatures:
                         parts[name] = fgsd.fit(prepared, indices=chosen)
             else:
                 pieces = graphs.chunks(indices=chosen) if graphs.mapped else [graphs.subset(chosen)]
-                parts[name] = STRUCTURAL[name]().fit_pieces(pieces)
+                rare = 0 if config.rare_labels == "auto" else config.rare_labels
+                part = LabelFeatures(rare) if name == "labels" else STRUCTURAL[name]()
+                parts[name] = part.fit_pieces(pieces)
         # networks other than capsules do without edge features, or encode their own
         encoded = config.edge_features != "auto" and not isinstance(config, BaselineConfig)
-        return cls(parts, EdgeFeatures.fit(config.edge_features if encoded else (), graphs, chosen))
+        edges = EdgeFeatures.fit(config.edge_features if encoded else (), graphs, chosen)
+        extra = getattr(config, "extra_features", ())  # a setting of capsules only
+        return cls(parts, edges, GraphFeatures.fit(extra, prepared or graphs, chosen))
 
     @property
     def num_features(self) -> int:
         """Number of columns d."""
         return sum(part.num_features for part in self.parts.values())
 
+    @property
+    def shape(self) -> dict[str, int]:
+        """Arguments of a network about features of edges and graphs, where they are not its defaults."""
+        columns = self.graphs.num_features
+        return self.edges.shape | ({"graph_dim": columns} if columns else {})
+
     def encode(self, graphs: GraphSet | PreparedSet) -> NodeMatrix:
-        """X [N, d] with one-hot columns as indices, which come first, and the encoded edge features beside it."""
+        """X [N, d] with one-hot columns as indices, which come first, and features of edges and graphs beside it."""
         x = NodeMatrix.stack([_encoded(part, graphs) for part in self.parts.values()])
-        return replace(x, edges=self.edges.encode(graphs.graphs if isinstance(graphs, PreparedSet) else graphs))
+        edges = self.edges.encode(graphs.graphs if isinstance(graphs, PreparedSet) else graphs)
+        return replace(x, edges=edges, graphs=self.graphs.encode(graphs))
 
     def transform(self, graphs: GraphSet | PreparedSet) -> Floats:
         """X [N, d] float32."""
@@ -123,20 +140,22 @@ class NodeFeatures:
 
     def state(self) -> dict[str, Any]:
         """Return the fitted state as JSON values."""
-        edges = self.edges.state()
-        return {name: part.state() for name, part in self.parts.items()} | ({"edges": edges} if edges else {})
+        nodes = {name: part.state() for name, part in self.parts.items()}
+        besides = zip(BESIDES, (self.edges.state(), self.graphs.state()), strict=True)
+        return nodes | {name: state for name, state in besides if state}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> NodeFeatures:
         """Restore fitted features."""
-        parts = {name: PARTS[name].from_state(part) for name, part in state.items() if name != "edges"}
-        return cls(parts, EdgeFeatures.from_state(state.get("edges", {})))
+        parts = {name: PARTS[name].from_state(part) for name, part in state.items() if name not in BESIDES}
+        graphs = GraphFeatures.from_state(state.get("graphs", {}))
+        return cls(parts, EdgeFeatures.from_state(state.get("edges", {})), graphs)
 
     def unseen(self, graphs: GraphSet) -> list[Unseen]:
         """Node and edge labels that the training graphs lack, and in how many of ``graphs`` each occurs.
 
-        In the features, such a node label is a row of zeros; an arc with such an edge label is divided among all
-        relations.
+        In the features, such a node label is a row of zeros, or the column of rare labels where there are any; an arc
+        with such an edge label is divided among all relations.
         """
         labels = self.parts.get("labels")
         nodes = labels.unseen(graphs) if isinstance(labels, LabelFeatures) else []

@@ -40,6 +40,8 @@ class NodeMatrix:
     """[N, d − one_hot] float32."""
     edges: EdgeMatrix | None = None
     """Edge features of the same graphs, if there are any; rows selected by :meth:`__getitem__` have none."""
+    graphs: Floats | None = None
+    """[G, ·] float32 features of the graphs themselves, if there are any; selected rows have none."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -86,6 +88,8 @@ class Unseen(NamedTuple):
     """The label in the source's words."""
     graphs: int
     """Number of graphs that have it."""
+    column: int = 0
+    """Column of labels that it is in."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name} in {self.graphs} graph{'s' if self.graphs > 1 else ''}"
@@ -99,7 +103,9 @@ def positions(values: Array, given: Array) -> Array:
     return np.where(values[at] == given, at, -1)
 
 
-def unseen_values(kind: str, values: Array, given: Array, graph: Array, graphs: GraphSet) -> list[Unseen]:
+def unseen_values(
+    kind: str, values: Array, given: Array, graph: Array, graphs: GraphSet, column: int = 0
+) -> list[Unseen]:
     """Those of the ``given`` values, at the graphs ``graph``, that are not among the sorted ``values``."""
     missing = positions(values, given) < 0
     if not missing.any():
@@ -107,7 +113,7 @@ def unseen_values(kind: str, values: Array, given: Array, graph: Array, graphs: 
     names = getattr(graphs, "label_names", {})
     pairs = np.unique(np.stack([given[missing], graph[missing]]), axis=1)[0]
     return [
-        Unseen(kind, int(value), str(names.get(int(value), value)), int(count))
+        Unseen(kind, int(value), str(names.get(int(value), value)), int(count), column)
         for value, count in zip(*np.unique(pairs, return_counts=True), strict=True)
     ]
 
@@ -147,21 +153,45 @@ class OneHotFeatures(Fittable):
 
 
 class LabelFeatures(OneHotFeatures):
-    """One column for each node label of the training graphs; zeros for a label that does not occur there."""
+    """One column for each node label of the training graphs; zeros for a label that does not occur there.
+
+    Labels that fewer than ``rare`` training graphs have share one column, the last one of their column of labels. Where
+    there are such labels, those that do not occur in training get this column too: its weights were learned from
+    labels that are as unexpected.
+
+    Args:
+        rare: number of training graphs; 0: every label has a column of its own.
+    """
+
+    def __init__(self, rare: int = 0) -> None:
+        self.rare = rare
 
     def fit_pieces(self, pieces: Iterable[GraphSet]) -> Self:
-        """Collect the labels of all pieces."""
-        found: list[list[Array]] = []
+        """Collect the labels of all pieces, and count the graphs that have each."""
+        found: list[list[tuple[Array, Array]]] = []
         for piece in pieces:
-            columns = [np.unique(column) for column in _labels(piece).T]
+            graph = np.repeat(np.arange(len(piece)), piece.sizes) if self.rare else None
+            columns = [_graphs_with(column, graph) for column in _labels(piece).T]
             found = [[c] for c in columns] if not found else [[*f, c] for f, c in zip(found, columns, strict=True)]
-        self.values_ = [np.unique(np.concatenate(column)) for column in found]
+        values, rare = [], []
+        for column in found:
+            every, at = np.unique(np.concatenate([labels for labels, _ in column]), return_inverse=True)
+            counts = np.bincount(at, np.concatenate([count for _, count in column]), len(every))
+            values.append(every)
+            rare.append(every[counts < self.rare])
+        return self._of(values, rare)
+
+    def _of(self, values: list[Array], rare: list[Array]) -> Self:
+        """Set the state from the labels of each column of labels, and those of them that are rare."""
+        self.values_, self.rare_ = values, rare
+        self._frequent = [np.setdiff1d(every, few) for every, few in zip(values, rare, strict=True)]
+        self._widths = [len(own) + (len(few) > 0) for own, few in zip(self._frequent, rare, strict=True)]
         return self
 
     @property
     def num_features(self) -> int:
-        """Number of distinct labels, over all columns of labels."""
-        return sum(map(len, self.values_))
+        """Number of distinct labels, over all columns of labels; rare ones of a column count as one."""
+        return sum(self._widths)
 
     def one_hot_index(self, graphs: GraphSet) -> Array:
         """[N, columns of labels]"""
@@ -169,10 +199,11 @@ class LabelFeatures(OneHotFeatures):
         if labels.shape[1] != len(self.values_):
             raise DataError(f"{graphs.name} has {labels.shape[1]} columns of node labels, expected {len(self.values_)}")
         found, first = np.empty(labels.shape, dtype=np.int32), 0
-        for number, values in enumerate(self.values_):
+        for number, (values, width) in enumerate(zip(self._frequent, self._widths, strict=True)):
             at = positions(values, labels[:, number])
-            found[:, number] = np.where(at >= 0, at + first, -1)
-            first += len(values)
+            other = first + len(values) if width > len(values) else -1
+            found[:, number] = np.where(at >= 0, at + first, other)
+            first += width
         return found
 
     def unseen(self, graphs: GraphSet) -> list[Unseen]:
@@ -181,19 +212,21 @@ class LabelFeatures(OneHotFeatures):
         return [
             entry
             for number, values in enumerate(self.values_)
-            for entry in unseen_values("node label", values, labels[:, number], graph, graphs)
+            for entry in unseen_values("node label", values, labels[:, number], graph, graphs, number)
         ]
 
     def state(self) -> dict[str, Any]:
         """Return the fitted state as JSON values."""
-        return {"values": [values.tolist() for values in self.values_]}
+        state = {"values": [values.tolist() for values in self.values_]}
+        if any(map(len, self.rare_)):
+            state["rare"] = [values.tolist() for values in self.rare_]
+        return state
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Restore a fitted object."""
-        made = cls()
-        made.values_ = [np.asarray(values, dtype=np.int64) for values in state["values"]]
-        return made
+        values, rare = state["values"], state.get("rare", [[]] * len(state["values"]))
+        return cls()._of(*([np.asarray(column, dtype=np.int64) for column in table] for table in (values, rare)))
 
 
 class Standardized(Fittable):
@@ -329,6 +362,16 @@ class ConstantFeatures(OneHotFeatures):
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Restore the object."""
         return cls()
+
+
+def _graphs_with(labels: Array, graph: Array | None) -> tuple[Array, Array]:
+    """Return the distinct labels [n] and how many graphs have each, for the graph [n] of each; None: not counted."""
+    if graph is None:
+        values = np.unique(labels)
+        return values, np.zeros(len(values))
+    values, at = np.unique(labels, return_inverse=True)
+    graphs = int(graph.max(initial=0)) + 1
+    return values, np.bincount(np.unique(at * graphs + graph) // graphs, minlength=len(values))
 
 
 def _labels(graphs: GraphSet) -> Array:
