@@ -15,6 +15,14 @@ from gcaps.kernels.multi_output import (
 from gcaps.kernels.svm import choose
 
 
+def test_random_splits_keep_groups_whole():
+    groups = np.arange(30) // 4
+    splits = random_splits(30, 3, 0, groups)
+    assert sorted(np.concatenate([check for _, check in splits])) == list(range(30))
+    assert all(not set(groups[learn]) & set(groups[check]) for learn, check in splits)
+    assert len(random_splits(30, 3, 0, np.zeros(30, dtype=int))) == 3
+
+
 @pytest.fixture
 def exact(monkeypatch):
     monkeypatch.setattr("gcaps.kernels.multi_output.TOLERANCE", 1e-7)

@@ -27,6 +27,17 @@ def test_scores_sum_to_one_and_agree_with_the_predictions() -> None:
         np.testing.assert_array_equal(scores.argmax(axis=1), svm.predict(K[40:, :40]))
 
 
+def test_inner_folds_keep_groups_whole() -> None:
+    y, groups = np.array([0, 1] * 15), np.arange(30) // 4
+    splits = inner_splits(y, 3, 0, groups)
+    assert sorted(np.concatenate([check for _, check in splits])) == list(range(30))
+    for learn, check in splits:
+        assert not set(groups[learn]) & set(groups[check])
+        assert len(set(y[learn])) == 2
+    assert len(inner_splits(y, 3, 0, np.zeros(30, dtype=int))) == 3, "one group cannot be kept whole"
+    assert len(inner_splits(np.repeat([0, 1], 15), 3, 0, np.repeat([0, 1], 15))) == 3, "nor one group for each class"
+
+
 def test_inner_folds_shrink_to_the_smallest_class() -> None:
     y = np.array([0] * 10 + [1] * 3)
     assert len(inner_splits(y, 5, 0)) == 3

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gcaps.kernels.multiscale import MultiscaleLaplacian as MultiscaleLaplacian
     from gcaps.kernels.random_walk import RandomWalk as RandomWalk
     from gcaps.kernels.shortest_path import ShortestPath as ShortestPath
+    from gcaps.kernels.tanimoto import Tanimoto as Tanimoto
     from gcaps.kernels.weisfeiler_lehman import WeisfeilerLehman as WeisfeilerLehman
     from gcaps.kernels.weisfeiler_lehman import WLOptimalAssignment as WLOptimalAssignment
 
@@ -23,6 +24,7 @@ _HOMES = {
     "MultiscaleLaplacian": "multiscale",
     "RandomWalk": "random_walk",
     "ShortestPath": "shortest_path",
+    "Tanimoto": "tanimoto",
     "WLOptimalAssignment": "weisfeiler_lehman",
     "WeisfeilerLehman": "weisfeiler_lehman",
 }

@@ -16,7 +16,7 @@ from sklearn.model_selection import KFold
 
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.targets import Task
-from gcaps.kernels.svm import MAX_STEPS, TOLERANCE, Fit, cut, intercept, require_finite, solve
+from gcaps.kernels.svm import MAX_STEPS, TOLERANCE, Fit, cut, grouped_splits, intercept, require_finite, solve
 
 EPSILON = 0.1
 """Half the width of the tube without loss in regression, in standard deviations of the target."""
@@ -141,8 +141,13 @@ def _score(values: Floats, y: Floats, task: Task) -> float:
     return float(np.mean(found)) if found else 0.5
 
 
-def random_splits(n: int, folds: int, random_state: int) -> list[tuple[Ints, Ints]]:
-    """Return shuffled folds of n training graphs, as many as there are graphs for; empty for a single graph."""
+def random_splits(n: int, folds: int, random_state: int, groups: Array | None = None) -> list[tuple[Ints, Ints]]:
+    """Return shuffled folds of n training graphs, as many as there are graphs for; empty for a single graph.
+
+    Groups [n] are kept whole where there are several.
+    """
     if n < 2:
         return []
+    if groups is not None and (found := grouped_splits(np.zeros(n, np.int64), groups, min(folds, n), random_state)):
+        return found
     return list(KFold(min(folds, n), shuffle=True, random_state=random_state).split(np.zeros(n)))

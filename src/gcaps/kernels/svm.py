@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numba import njit
 from scipy.special import expit, softmax
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
 from gcaps.data.arrays import Array, Floats, Ints
 
@@ -211,18 +211,38 @@ def choose(grams: Iterable[Floats], fit: Fit, C: Sequence[float], splits: Sequen
     return best
 
 
-def inner_splits(y: Array, folds: int, random_state: int) -> list[tuple[Ints, Ints]]:
+def inner_splits(y: Array, folds: int, random_state: int, groups: Array | None = None) -> list[tuple[Ints, Ints]]:
     """Return stratified folds of the training graphs; empty if no class has two graphs.
 
-    There are fewer folds, but at least two, if a class has fewer graphs than ``folds``.
+    There are fewer folds, but at least two, if a class has fewer graphs than ``folds``. Groups [n] are kept whole.
     """
     counts = np.unique(y, return_counts=True)[1]
     if counts.max() < 2:
         return []
-    parts = StratifiedKFold(max(2, min(folds, int(counts.min()))), shuffle=True, random_state=random_state)
+    number = max(2, min(folds, int(counts.min())))
+    if groups is not None and (found := grouped_splits(y, groups, number, random_state)):
+        return found
+    parts = StratifiedKFold(number, shuffle=True, random_state=random_state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a class with a single graph
         return list(parts.split(np.zeros(len(y)), y))
+
+
+def grouped_splits(y: Array, groups: Array, folds: int, random_state: int) -> list[tuple[Ints, Ints]]:
+    """Return folds that keep groups [n] whole and have about the class proportions of ``y`` [n].
+
+    A fold without which only one class would be left to learn from is left out. Empty where there is no usable fold,
+    for example because all graphs are of one group.
+    """
+    number = min(folds, len(np.unique(groups)))
+    if number < 2:
+        return []
+    parts = StratifiedGroupKFold(number, shuffle=True, random_state=random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a class with fewer graphs than folds
+        found = list(parts.split(np.zeros(len(y)), y, groups))
+    least = min(2, len(np.unique(y)))
+    return [(learn, check) for learn, check in found if len(check) and len(np.unique(y[learn])) >= least]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
