@@ -50,7 +50,7 @@ _HOMES = {
         ("data", "features", "batching", "nn", "models", "kernels", "training", "estimators", "evaluation", "report"),
         "",
     ),
-    **dict.fromkeys(("pyg", "testing", "theory"), ""),
+    **dict.fromkeys(("explain", "pyg", "testing", "theory"), ""),
 }
 
 __all__ = [*_HOMES, "__version__"]

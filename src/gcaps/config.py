@@ -32,6 +32,11 @@ from gcaps.errors import ConfigError
 Auto = Literal["auto"]
 FeatureName = Literal["labels", "attributes", "degree", "constant", "fgsd"]
 EdgeFeatureName = Literal["labels", "attributes"]
+FingerprintName = Literal["morgan", "morgan_bits", "descriptors", "maccs", "atom_pairs"]
+FOLDED = ("morgan", "morgan_bits", "atom_pairs")
+"""Fingerprints that are folded to a given number of bits."""
+CountName = Literal["morgan", "morgan_bits", "maccs", "atom_pairs"]
+"""Fingerprints that count substructures."""
 CapsuleName = Literal["moments", "central", "polynomial", "density", "routing"]
 FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf", "mean", "chebyshev", "cayley"]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
@@ -146,16 +151,42 @@ class FeatureConfig(Section):
         "for the methods that use edges",
     )
     fgsd_bins: int = Field(32, ge=1, le=4096, description="bins of the harmonic-distance histogram")
+    rare_labels: Annotated[int, Field(ge=0)] | Auto = Field(
+        "auto",
+        description="node labels that fewer training graphs have share one column, which labels unseen in training get "
+        "too; 0: every label has a column, unseen ones are zeros; auto: 3 for molecules, else 0",
+    )
 
     @field_validator("features", "edge_features", mode="before")
     @classmethod
     def _names(cls, given: Any, info: ValidationInfo) -> Any:
         """Take "labels,degree" for ("labels", "degree"), and None, "none" and "" for no edge features."""
-        if info.field_name == "edge_features" and (given is None or given in ("none", "", ("none",), ["none"])):
-            return ()
-        if isinstance(given, str) and given != "auto":
-            return tuple(name.strip() for name in given.split(","))
-        return given
+        return _as_names(given, may_be_none=info.field_name == "edge_features")
+
+
+class GraphFeatureConfig(Section):
+    """Features of whole graphs that stand beside the graph vector of the capsules."""
+
+    extra_features: tuple[FingerprintName, ...] = Field(
+        (),
+        description="fingerprints or descriptors of molecules that are appended to the graph vector, joined with "
+        "commas, or none",
+    )
+
+    @field_validator("extra_features", mode="before")
+    @classmethod
+    def _fingerprints(cls, given: Any) -> Any:
+        """Take "morgan,maccs" for ("morgan", "maccs"), and None, "none" and "" for none."""
+        return _as_names(given, may_be_none=True)
+
+
+def _as_names(given: Any, *, may_be_none: bool = False) -> Any:
+    """Return names joined with commas as a tuple; what is no such string stays as it is."""
+    if may_be_none and (given is None or given in ("none", "", ("none",), ["none"])):
+        return ()
+    if isinstance(given, str) and given != "auto":
+        return tuple(name.strip() for name in given.split(","))
+    return given
 
 
 class CapsuleConfig(Section):
@@ -193,8 +224,8 @@ class TrainingConfig(Section):
 
     epochs: Annotated[int, Field(ge=1)] | Auto = Field(
         100,
-        description="passes over the training graphs; auto: 100 below 750 graphs, else 30, or 12 where sizes are "
-        "dispersed",
+        description="passes over the training graphs; auto: 100 below 750 graphs, else 30, 60 in regression on "
+        "molecules, or 12 where sizes are dispersed",
     )
     batch_size: int = Field(32, ge=1, description="graphs per step")
     sampling: Literal["shuffle", "balanced"] = Field(
@@ -206,7 +237,10 @@ class TrainingConfig(Section):
     )
     decay: float = Field(0.1, gt=0, le=1, description="factor on the learning rate at each step of schedule = step")
     decay_every: int = Field(40, ge=1, description="epochs between two such steps")
-    weight_decay: float = Field(1e-4, ge=0, description="L2 regularisation")
+    weight_decay: Annotated[float, Field(ge=0)] | Auto = Field(
+        1e-4,
+        description="L2 regularisation; auto: 0.001; in regression 0.01 below 2,000 molecules and 0.03 below 750",
+    )
     selection: Literal["last", "validation"] = Field(
         "last", description="epoch to keep: the last of a fixed schedule, or the best on an inner validation split"
     )
@@ -242,7 +276,8 @@ def with_default(section: type[Section], name: str, default: Any) -> Any:
     return field
 
 
-class Config(ClassConfig, TrainingConfig, CapsuleConfig, FeatureConfig):  # fields come in reverse order of the bases
+# fields come in reverse order of the bases
+class Config(ClassConfig, TrainingConfig, CapsuleConfig, GraphFeatureConfig, FeatureConfig):
     """GCAPS-CNN: GC(h, P) × layers → [M, C] → FC → FC → outputs (spec section 5).
 
     The defaults were chosen on inner validation (docs/results/tuning.md).
@@ -253,18 +288,20 @@ class Config(ClassConfig, TrainingConfig, CapsuleConfig, FeatureConfig):  # fiel
     fc: int = Field(64, ge=1, le=65536, description="width of the two fully connected layers")
     dropout: Annotated[float, Field(ge=0, lt=1)] | Auto = Field(
         "auto",
-        description="dropout before each fully connected layer; auto: 0.5, in regression 0.2, or 0 below 750 graphs",
+        description="dropout before each fully connected layer; auto: 0.5, 0.2 in regression and for several targets "
+        "of molecules, or 0 below 750 graphs",
     )
     epochs: Annotated[int, Field(ge=1)] | Auto = with_default(TrainingConfig, "epochs", "auto")
     batch_size: int = with_default(TrainingConfig, "batch_size", 64)
     lr: float = with_default(TrainingConfig, "lr", 0.003)
     schedule: Literal["step", "cosine"] = with_default(TrainingConfig, "schedule", "cosine")
-    weight_decay: float = with_default(TrainingConfig, "weight_decay", 1e-3)
+    weight_decay: Annotated[float, Field(ge=0)] | Auto = with_default(TrainingConfig, "weight_decay", "auto")
     ensemble_size: Annotated[int, Field(ge=1, le=64)] | Auto = with_default(TrainingConfig, "ensemble_size", "auto")
     with_svm: bool | Auto = Field(
         "auto",
         description="average the probabilities of the networks with those of an SVM on random capsules twice as wide "
-        "(method capsule-svm); auto: on below 750 graphs, unless an epoch is picked on validation",
+        "(method capsule-svm); auto: on below 750 graphs, unless an epoch is picked on validation or in regression on "
+        "molecules",
     )
 
     @model_validator(mode="after")
@@ -274,7 +311,7 @@ class Config(ClassConfig, TrainingConfig, CapsuleConfig, FeatureConfig):  # fiel
         return self
 
 
-class RandomCapsuleConfig(ClassConfig, CapsuleConfig, FeatureConfig):
+class RandomCapsuleConfig(ClassConfig, CapsuleConfig, GraphFeatureConfig, FeatureConfig):
     """A support vector classifier on graph vectors of random (untrained) capsules."""
 
     method: ClassVar[str] = "capsule-svm"
@@ -294,7 +331,7 @@ class RandomCapsuleConfig(ClassConfig, CapsuleConfig, FeatureConfig):
 class BaselineConfig(ClassConfig, TrainingConfig, FeatureConfig):
     """Settings that the baseline networks share; what a network's own paper sets is its default."""
 
-    weight_decay: float = with_default(TrainingConfig, "weight_decay", 0.0)
+    weight_decay: Annotated[float, Field(ge=0)] | Auto = with_default(TrainingConfig, "weight_decay", 0.0)
     decay: float = with_default(TrainingConfig, "decay", 1.0)
     dropout: float = Field(0.5, ge=0, lt=1, description="dropout before the last layer")
 
@@ -397,8 +434,8 @@ class DeepSetsConfig(BaselineConfig):
     lr: float = with_default(TrainingConfig, "lr", 0.005)
 
 
-class KernelConfig(ClassConfig):
-    """A graph kernel with an SVM; the kernel's parameters and C are chosen by inner cross-validation."""
+class PenaltyConfig(ClassConfig):
+    """An SVM whose kernel and penalty C are chosen by inner cross-validation."""
 
     selection: ClassVar[str] = "inner"
 
@@ -406,6 +443,11 @@ class KernelConfig(ClassConfig):
         (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3), min_length=1, description="SVM penalties to choose from"
     )
     inner_folds: int = Field(5, ge=2, description="folds of the training graphs that choose kernel and C")
+
+
+class KernelConfig(PenaltyConfig):
+    """A graph kernel with an SVM; the kernel's parameters and C are chosen by inner cross-validation."""
+
     normalize: bool = Field(True, description="Gram matrices with ones on the diagonal")
 
 
@@ -480,6 +522,65 @@ class MLGConfig(KernelConfig):
     samples: int = Field(100, ge=1, description="reference nodes of the shared basis")
 
 
+class TanimotoConfig(PenaltyConfig):
+    """The Tanimoto kernel of molecules' fingerprints, with an SVM or, in regression, a Gaussian process."""
+
+    method: ClassVar[str] = "tanimoto"
+
+    fingerprints: tuple[CountName, ...] = Field(("morgan",), min_length=1, description="fingerprints to choose from")
+    radius: tuple[int, ...] = Field(
+        (1, 2, 3), min_length=1, description="radii of Morgan fingerprints to choose from; 2 is ECFP4"
+    )
+    model: Literal["svm", "gp"] = Field(
+        "svm",
+        description="svm; or gp (regression only): Gaussian process, which chooses kernel, noise and scale by marginal "
+        "likelihood instead of C",
+    )
+
+    @field_validator("fingerprints", mode="before")
+    @classmethod
+    def _names(cls, given: Any) -> Any:
+        return _as_names(given)
+
+
+class FingerprintConfig(ClassConfig):
+    """Trees on fingerprints of molecules."""
+
+    selection: ClassVar[str] = "fixed"
+
+    fingerprints: tuple[FingerprintName, ...] = Field(
+        ("morgan",), min_length=1, description="fingerprints side by side, joined with commas"
+    )
+    radius: int = Field(2, ge=0, le=16, description="radius of Morgan fingerprints; 2 is ECFP4")
+    bits: int = Field(2048, ge=8, le=1 << 20, description="length of folded fingerprints (morgan and atom_pairs)")
+    model: Literal["forest", "boosting"] = Field(
+        "forest", description="random forest, or gradient boosting on histograms of the columns"
+    )
+    n_estimators: int = Field(500, ge=1, description="trees of the forest, or steps of boosting")
+    learning_rate: float = Field(0.05, gt=0, le=1, description="factor on each step of boosting")
+    threads: int = Field(1, ge=1, description="CPU threads of the fit")
+
+    @field_validator("fingerprints", mode="before")
+    @classmethod
+    def _names(cls, given: Any) -> Any:
+        return _as_names(given)
+
+
+class ECFPConfig(FingerprintConfig):
+    """A random forest on counts of circular substructures (ECFP; Rogers and Hahn, 2010)."""
+
+    method: ClassVar[str] = "ecfp"
+
+
+class DescriptorConfig(FingerprintConfig):
+    """Gradient boosting on RDKit's two-dimensional descriptors of molecules."""
+
+    method: ClassVar[str] = "descriptors"
+
+    fingerprints: tuple[FingerprintName, ...] = with_default(FingerprintConfig, "fingerprints", ("descriptors",))
+    model: Literal["forest", "boosting"] = with_default(FingerprintConfig, "model", "boosting")
+
+
 class ForestConfig(ClassConfig):
     """A random forest on histograms of harmonic distances (FGSD; Verma and Zhang, 2017)."""
 
@@ -497,7 +598,11 @@ class EnsembleConfig(Section):
     method: ClassVar[str] = "ensemble"
     selection: ClassVar[str] = "fixed"
 
-    methods: tuple[str, ...] | Auto = Field("auto", description="methods to average; auto: gcaps,capsule-svm,wloa")
+    methods: tuple[str, ...] | Auto = Field(
+        "auto",
+        description="methods to average; auto: gcaps,capsule-svm,wloa; for molecules gcaps,ecfp,descriptors, and "
+        "tanimoto up to 10,000 graphs; in regression on molecules gcaps,descriptors",
+    )
 
 
 CONFIGS: dict[str, type[Section]] = {
@@ -505,8 +610,8 @@ CONFIGS: dict[str, type[Section]] = {
     for config in (
         *(Config, RandomCapsuleConfig),
         *(DCNNConfig, PSCNConfig, ECCConfig, DGCNNConfig, GINConfig, DeepSetsConfig),
-        *(RWConfig, SPConfig, GKConfig, WLConfig, WLOAConfig, DGKConfig, MLGConfig),
-        *(ForestConfig, EnsembleConfig),
+        *(RWConfig, SPConfig, GKConfig, WLConfig, WLOAConfig, DGKConfig, MLGConfig, TanimotoConfig),
+        *(ForestConfig, ECFPConfig, DescriptorConfig, EnsembleConfig),
     )
 }
 """The settings of every method, by the method's name."""

@@ -12,6 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from gcaps.data.arrays import Array
+from gcaps.data.molecules.preparation import MoleculePreparation
 from gcaps.data.targets import Target
 from gcaps.errors import ConfigError, GcapsError, ModelError
 from gcaps.estimators.registry import estimator_named
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from gcaps.estimators.base import GraphEstimator
 
 PAGE, ARRAYS, MEMBERS = "model.json", "model.safetensors", "members"
-FORMAT = 3
+FORMAT = 4
 
 
 def save(estimator: GraphEstimator, path: str | Path) -> None:
@@ -51,6 +52,7 @@ def _write(estimator: GraphEstimator, folder: Path) -> None:
         "resolution": [str(entry) for entry in estimator.resolution_],
         "target": estimator.target_.to_dict(),
         "data": getattr(estimator, "data_", {}),
+        "preparation": None if estimator.preparation_ is None else estimator.preparation_.to_dict(),
         "state": values,
         "members": len(members),
         "sha256": hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest(),
@@ -101,6 +103,8 @@ def _read(folder: Path) -> GraphEstimator:
     estimator: GraphEstimator = kind(**_required(page["estimator"], parameters))
     estimator.target_ = Target.from_dict(page["target"])
     estimator.resolved_, estimator.data_ = dict(page["resolved"]), dict(page["data"])
+    prepared = page["preparation"]
+    estimator.preparation_ = None if prepared is None else MoleculePreparation.from_dict(prepared)
     estimator.resolution_, estimator.chosen_, estimator.curves_, estimator.epoch_ = [], {}, None, 1
     arrays: dict[str, Array] = dict(load_file(folder / ARRAYS))
     estimator.restore(arrays, page["state"])

@@ -5,11 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gcaps.config import CONFIGS, Config
+from gcaps.config import CONFIGS, Config, EnsembleConfig
+from gcaps.data.molecules import MoleculePreparation
 from gcaps.errors import ConfigError
 from gcaps.estimators import auto
-from gcaps.estimators.auto import DISPERSED_SIZES, RULES, SMALL_TRAINING_SET, resolve
-from gcaps.testing import hostile_graphs
+from gcaps.estimators.auto import DISPERSED_SIZES, RARE_LABELS, RULES, SMALL_TRAINING_SET, resolve
+from gcaps.testing import example_molecules, hostile_graphs
 
 
 @pytest.fixture
@@ -43,7 +44,8 @@ def test_no_auto_is_left_and_given_values_stay(graphs):
     assert "auto" not in config.to_dict().values()
     assert (config.layers, config.dropout) == (2, 0.3)
     assert {entry.setting for entry in entries} == {
-        "features", "edge_features", "reduce", "epochs", "ensemble_size", "device", "with_svm"
+        "features", "edge_features", "rare_labels", "reduce", "epochs", "ensemble_size", "device", "with_svm",
+        "weight_decay",
     }  # fmt: skip
     assert all(entry.given == "auto" and entry.reason for entry in entries)
 
@@ -52,6 +54,16 @@ def test_a_small_set_gets_many_epochs_an_ensemble_an_svm_and_no_dropout(graphs):
     config = resolved(graphs)
     assert (config.epochs, config.ensemble_size, config.with_svm, config.dropout) == (100, 3, True, 0.0)
     assert resolved(graphs, selection="validation").with_svm is False, "it has no epoch to pick"
+
+
+def test_regression_on_few_molecules_is_regularised_more_and_does_without_the_svm(graphs, many):
+    molecules = replace(graphs, preparation=MoleculePreparation(), y=np.arange(float(len(graphs))))
+    config, _ = resolve(Config(), molecules, task="regression")
+    assert (config.weight_decay, config.with_svm) == (0.01, False)
+    config, entries = resolve(Config(), molecules, np.arange(4), task="regression")
+    assert (config.weight_decay, config.with_svm) == (0.03, False)
+    assert "regression on 4 molecules" in next(e.reason for e in entries if e.setting == "weight_decay")
+    assert resolved(molecules).weight_decay == resolved(graphs).weight_decay == 1e-3
 
 
 def test_many_graphs_get_fewer_epochs_one_network_and_dropout(graphs, many):
@@ -95,6 +107,22 @@ def test_edge_features_are_all_that_edges_bring_where_the_method_uses_them(graph
     assert str(entries[-1]) == "edge_features = labels has no effect: gin does not use edge features"
 
 
+def test_rare_labels_share_a_column_in_molecules(graphs):
+    assert resolved(graphs).rare_labels == 0
+    molecules = replace(graphs, preparation=MoleculePreparation())
+    assert resolved(molecules).rare_labels == RARE_LABELS == 3
+    assert resolved(molecules, rare_labels=0).rare_labels == 0
+    assert resolved(molecules, features="degree").rare_labels == 0
+    assert resolved(replace(molecules, node_labels=None)).rare_labels == 0
+    gin, entries = resolve(CONFIGS["gin"](), molecules)
+    assert gin.rare_labels == 3
+    assert "rare_labels = 3 (auto: graphs are molecules)" in map(str, entries)
+    _, entries = resolve(Config(features="degree", rare_labels=2), molecules)
+    assert str(entries[-1]) == "rare_labels = 2 has no effect: node labels are not among the features"
+    _, entries = resolve(Config(features="degree"), molecules)
+    assert all(entry.value is not None for entry in entries)
+
+
 def test_features_may_be_a_string():
     assert Config(features="degree").features == ("degree",)
     assert Config(features="labels, degree", edge_features="labels,attributes").to_dict()["features"] == [
@@ -107,6 +135,24 @@ def test_features_may_be_a_string():
         Config.parse({"features": "colour"})
     with pytest.raises(ConfigError, match="features"):
         Config.parse({"features": "none"})
+
+
+def test_molecules_get_an_ensemble_with_fingerprints(monkeypatch):
+    molecules, _ = example_molecules(12)
+    default, _ = resolve(EnsembleConfig(), replace(molecules, preparation=None))
+    assert default.methods == ("gcaps", "capsule-svm", "wloa")
+    known = replace(molecules, preparation=MoleculePreparation())
+    config, (entry,) = resolve(EnsembleConfig(), known)
+    assert config.methods == ("gcaps", "ecfp", "descriptors", "tanimoto")
+    assert entry.reason == "molecules, 12 training graphs, at most 10,000"
+    monkeypatch.setattr(auto, "GRAM_GRAPHS", 11)
+    config, (entry,) = resolve(EnsembleConfig(), known)
+    assert config.methods == ("gcaps", "ecfp", "descriptors")
+    assert entry.reason == "molecules, 12 training graphs, more than 11"
+    assert resolve(EnsembleConfig(), known, np.arange(11))[0].methods[-1] == "tanimoto"
+    config, (entry,) = resolve(EnsembleConfig(), known, task="regression")
+    assert config.methods == ("gcaps", "descriptors")
+    assert entry.reason == "regression on molecules"
 
 
 def test_only_the_training_graphs_count(graphs, many):

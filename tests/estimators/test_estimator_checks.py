@@ -29,7 +29,10 @@ QUICK = {
     "wloa": {**KERNEL, "n_iter": (1,)},
     "dgk": {**KERNEL, "n_iter": (1,), "sizes": (3,), "dimension": 4},
     "mlg": {**KERNEL, "levels": (1,), "eta": (1.0,), "gamma": (0.1,), "rank": 3, "samples": 8},
+    "tanimoto": {**KERNEL, "radius": (1,)},
     "fgsd": {"bins": 10, "n_estimators": 5},
+    "ecfp": {"n_estimators": 5, "bits": 64},
+    "descriptors": {"n_estimators": 5, "fingerprints": ("maccs",)},
 }
 """Settings of short fits."""
 LEARNING = ("check_classifiers_train", "check_regressors_train", "check_class_weight_classifiers")
@@ -43,6 +46,8 @@ REPETITION = {
     **dict.fromkeys(NETWORKS, "a graph of weight 2 is in one batch, a repeated graph in two"),
     "capsule-svm": "normalisation statistics count graphs, not weights",
     "fgsd": "the bootstrap draws other graphs",
+    "ecfp": "the bootstrap draws other graphs",
+    "descriptors": "leaves of boosting hold a number of graphs, not of weights",
     "dgk": "the embedding is learned from graphs, not weights",
     "mlg": "the basis is learned from graphs, not weights",
 }

@@ -9,7 +9,7 @@ import gcaps
 from gcaps.data import make_families
 from gcaps.errors import ConfigError, DataError
 from gcaps.estimators import METHODS, GraphCapsuleClassifier, GraphCapsuleRegressor, make_estimator
-from tests.estimators.test_manners import SMALL
+from tests.estimators.test_manners import SMALL, suited
 
 NAN = float("nan")
 
@@ -42,7 +42,7 @@ def real_targets(size):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_several_binary_targets_with_missing_values(method, graphs, size, tmp_path):
-    y = binary_targets(size)
+    graphs, y = suited(method, graphs), binary_targets(size)
     model = make_estimator(method, SMALL[method], 0).fit(graphs, y)
     probability = model.predict_proba(graphs)
     assert probability.shape == (len(graphs), 3)
@@ -57,7 +57,7 @@ def test_several_binary_targets_with_missing_values(method, graphs, size, tmp_pa
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("method", METHODS)
 def test_regression_is_in_the_units_of_the_targets(method, columns, graphs, size, tmp_path):
-    y = real_targets(size)
+    graphs, y = suited(method, graphs), real_targets(size)
     y = y[:, 0] if columns == 1 else y
     model = make_estimator(method, SMALL[method], 0, "regression").fit(graphs, y)
     values = model.predict(graphs)
@@ -111,7 +111,7 @@ def test_missing_classes_are_left_out(labels, graphs):
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m != "ensemble"])
 def test_balanced_classes_give_the_rare_class_more(method, graphs, size):
-    y = np.where(size > np.quantile(size, 0.8), "rare", "often")
+    graphs, y = suited(method, graphs), np.where(size > np.quantile(size, 0.8), "rare", "often")
     longer = {"epochs": 20} if "epochs" in SMALL[method] else {}
     settings = {**SMALL[method], **longer}
     plain = make_estimator(method, settings, 0).fit(graphs, y)

@@ -37,9 +37,19 @@ SMALL = {
     "wloa": {"n_iter": (1,), "C": (1.0,), "inner_folds": 2},
     "dgk": {"n_iter": (1,), "sizes": (3,), "dimension": 4, "C": (1.0,), "inner_folds": 2},
     "mlg": {"levels": (1,), "eta": (1.0,), "gamma": (0.1,), "rank": 3, "samples": 8, "C": (1.0,), "inner_folds": 2},
+    "tanimoto": {"radius": (1, 2), "C": (1.0,), "inner_folds": 2},
     "fgsd": {"bins": 10, "n_estimators": 5},
+    "ecfp": {"n_estimators": 5, "bits": 64},
+    "descriptors": {"n_estimators": 5, "fingerprints": ("morgan", "maccs"), "bits": 64},
     "ensemble": {"methods": ("wl", "deepsets")},
 }
+
+
+def suited(method, graphs):
+    """The graphs, or chains of as many atoms for a method that needs molecules."""
+    if not METHODS[method].needs_molecules:
+        return graphs
+    return replace(gcaps.load(["C" * int(n) for n in graphs.sizes], labelled=False), y=graphs.y)
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +66,7 @@ def words(graphs):
 @pytest.fixture(scope="module")
 def fitted(graphs, words):
     """Every method, fitted once on the first 40 graphs."""
-    return {name: make_estimator(name, SMALL[name]).fit(graphs[:40], words[:40]) for name in METHODS}
+    return {name: make_estimator(name, SMALL[name]).fit(suited(name, graphs)[:40], words[:40]) for name in METHODS}
 
 
 def test_every_method_has_settings_an_estimator_and_is_tested_here():
@@ -87,7 +97,7 @@ def test_parameters_are_stored_as_given_cloned_and_set(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_saved_model_predicts_the_same_bits(method, fitted, graphs, tmp_path):
-    model = fitted[method]
+    model, graphs = fitted[method], suited(method, graphs)
     model.save(tmp_path / "m")
     again = gcaps.load_model(tmp_path / "m")
     assert type(again) is type(model)
@@ -121,7 +131,7 @@ def test_random_state_decides(method, graphs, words):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_sample_weights_count(method, graphs, words):
-    weight = np.where(words == "toxic", 50.0, 1.0)
+    graphs, weight = suited(method, graphs), np.where(words == "toxic", 50.0, 1.0)
     longer = {"epochs": 20, "with_svm": False} if method == "gcaps" else {}
     model = make_estimator(method, {**SMALL[method], **longer})
     plain = clone(model).fit(graphs, words).predict_proba(graphs)[:, 1].mean()
@@ -153,8 +163,18 @@ def test_kernels_of_the_same_parameters_are_told_apart(chosen, graphs, words, mo
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_the_registry_and_the_estimator_agree_on_molecules(method, graphs, words):
+    needed = METHODS[method].needs_molecules
+    for task in ("classification", "regression"):
+        assert getattr(estimator_class(method, task), "needs_molecules", False) == needed
+    if needed:
+        with pytest.raises(DataError, match=f"hostile: {method} needs molecules: a table with a column of SMILES"):
+            make_estimator(method, SMALL[method]).fit(graphs, words)
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_mistakes_are_named(method, graphs):
-    model = make_estimator(method, SMALL[method])
+    model, graphs = make_estimator(method, SMALL[method]), suited(method, graphs)
     with pytest.raises(NotFittedError):
         model.save("nowhere")
     with pytest.raises(DataError, match="at least two classes"):

@@ -185,15 +185,16 @@ def test_many_blocks_and_threads_equal_one(small_blocks, threads, shares, monkey
         torch.testing.assert_close(ours, theirs, rtol=1e-8, atol=1e-8 * max(1.0, float(theirs.abs().max())))
 
 
-def make_head():
+def make_head(beside=0):
     torch.manual_seed(0)
-    wide, narrow = BatchNorm(7), BatchNorm(5)
+    wide, narrow = BatchNorm(7 - beside, beside), BatchNorm(5)
     layers = [wide, Dropout(0.5), nn.Linear(7, 5), narrow, nn.ReLU(), Dropout(0.3), nn.Linear(5, 5), BatchNorm(5)]
     return Head(*layers, nn.ReLU(), nn.Linear(5, 3)).double()
 
 
-def test_fused_head_equals_its_layers_one_after_the_other():
-    fused, plain = make_head(), make_head()
+@pytest.mark.parametrize("beside", [0, 3])
+def test_fused_head_equals_its_layers_one_after_the_other(beside):
+    fused, plain = make_head(beside), make_head(beside)
     x = torch.randn(9, 7, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     inputs = [x.clone().requires_grad_(), x.clone().requires_grad_()]
     torch.manual_seed(1)

@@ -86,7 +86,7 @@ def test_training_on_hostile_graphs_never_shows_nan_or_inf():
     from gcaps.training import TrainingRun, reproducible, train
 
     graphs = hostile_graphs(128, seed=4, weighted=True, largest=200)
-    shape = {"hidden": 8, "rank": 8, "fc": 8, "layers": 4, "reduce": "mean", "dropout": 0.5}
+    shape = {"hidden": 8, "rank": 8, "fc": 8, "layers": 4, "reduce": "mean", "dropout": 0.5, "weight_decay": 0.01}
     config = Config(epochs=3, capsule_size=4, filter="laplacian", degree=2, **shape)
     features = NodeFeatures.fit(FEATURES, graphs)
     source = BatchSource(graphs, features.encode(graphs), y=graphs.y)

@@ -13,6 +13,7 @@ import pytest
 
 TRAIN = """
 import json, sys
+from dataclasses import replace
 import numpy as np, torch
 from gcaps.batching import BatchSource
 from gcaps.config import Config, FeatureConfig
@@ -25,16 +26,20 @@ from gcaps.nn import distributed
 from gcaps.training.distributed import joined
 
 settings = json.loads(sys.argv[1])
+graph_dim = settings.pop("graph_dim", 0)
 if settings.pop("through_sockets", False):
     distributed.supports_shared_memory = lambda: False
 with joined("start again"):
     graphs = hostile_graphs(45, seed=6, largest=12)
-    concrete = dict(epochs=3, layers=2, reduce="mean", dropout=0.5, ensemble_size=1, with_svm=False)
+    concrete = dict(epochs=3, layers=2, reduce="mean", dropout=0.5, weight_decay=1e-3)
+    concrete |= dict(ensemble_size=1, with_svm=False)
     config = Config(hidden=6, rank=5, fc=7, batch_size=16, **concrete, **settings)
     features = NodeFeatures.fit(FeatureConfig(features=("labels", "attributes")), graphs)
     with reproducible(0, 1):
-        source = BatchSource(graphs, features.encode(graphs), torch.float64, y=graphs.y)
-        run = TrainingRun(GCAPS(source.num_features, 2, config).double(), source, np.arange(45), config, seed=3)
+        extra = np.random.default_rng(0).random((45, graph_dim)) if graph_dim else None
+        source = BatchSource(graphs, replace(features.encode(graphs), graphs=extra), torch.float64, y=graphs.y)
+        network = GCAPS(source.num_features, 2, config, **source.shape).double()
+        run = TrainingRun(network, source, np.arange(45), config, seed=3)
         losses = [run.epoch().loss for _ in range(3)]
     if is_first_process():
         first = run.network.convs[0].norm.running_var.tolist()
@@ -69,7 +74,11 @@ def environment():
 
 @pytest.mark.parametrize(
     "settings",
-    [{}, {"through_sockets": True}, pytest.param({"capsule": "central", "capsule_size": 3}, marks=pytest.mark.slow)],
+    [
+        {},
+        {"through_sockets": True, "graph_dim": 3},
+        pytest.param({"capsule": "central", "capsule_size": 3}, marks=pytest.mark.slow),
+    ],
 )
 def test_two_processes_give_the_losses_and_weights_of_one(tmp_path, settings):
     """Batches of 15 do not divide by two; dropout, batch statistics and running statistics are those of the whole."""

@@ -118,6 +118,25 @@ def test_inner_split_is_stratified_and_leaves_every_class_in_training():
     assert np.bincount(labels[held], minlength=3).tolist() == [4, 2, 0]
 
 
+def test_inner_split_keeps_groups_whole_and_leaves_every_class_in_training():
+    labels = np.array([0] * 40 + [1] * 20 + [2])
+    groups = np.append(np.arange(60) // 3, 99)
+    for seed in range(10):
+        train, held = inner_split(labels, 0.1, seed, groups)
+        assert sorted(np.concatenate([train, held])) == list(range(61))
+        assert len(held) == 6, "two groups of three fit into a tenth of 61"
+        assert not set(groups[train]) & set(groups[held])
+        assert 60 in train, "the only graph of its class"
+
+
+def test_inner_split_holds_back_the_smallest_group_where_none_fits_and_single_graphs_where_there_is_one_group():
+    values, groups = np.zeros((40, 1)), np.array([0] * 25 + [1] * 15)
+    train, held = inner_split(values, 0.1, 0, groups)
+    assert (set(groups[train]), set(groups[held])) == ({0}, {1})
+    _, held = inner_split(values, 0.1, 0, np.zeros(40, dtype=int))
+    assert len(held) == 4
+
+
 def test_reproducible_gives_the_generator_back():
     torch.manual_seed(1)
     with reproducible(9, 1):

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from gcaps.estimators.capsules import RandomCapsuleSVC as RandomCapsuleSVC
     from gcaps.estimators.ensemble import GraphEnsemble as GraphEnsemble
     from gcaps.estimators.ensemble import GraphEnsembleRegressor as GraphEnsembleRegressor
+    from gcaps.estimators.fingerprint_methods import DescriptorClassifier as DescriptorClassifier
+    from gcaps.estimators.fingerprint_methods import ECFPClassifier as ECFPClassifier
     from gcaps.estimators.forest import FGSDForestClassifier as FGSDForestClassifier
     from gcaps.estimators.kernel_methods import DeepGraphKernelSVC as DeepGraphKernelSVC
     from gcaps.estimators.kernel_methods import GraphletSVC as GraphletSVC
@@ -41,8 +43,10 @@ if TYPE_CHECKING:
     from gcaps.estimators.regressors import DCNNRegressor as DCNNRegressor
     from gcaps.estimators.regressors import DeepGraphKernelSVR as DeepGraphKernelSVR
     from gcaps.estimators.regressors import DeepSetsRegressor as DeepSetsRegressor
+    from gcaps.estimators.regressors import DescriptorRegressor as DescriptorRegressor
     from gcaps.estimators.regressors import DGCNNRegressor as DGCNNRegressor
     from gcaps.estimators.regressors import ECCRegressor as ECCRegressor
+    from gcaps.estimators.regressors import ECFPRegressor as ECFPRegressor
     from gcaps.estimators.regressors import FGSDForestRegressor as FGSDForestRegressor
     from gcaps.estimators.regressors import GINRegressor as GINRegressor
     from gcaps.estimators.regressors import GraphletSVR as GraphletSVR
@@ -52,7 +56,9 @@ if TYPE_CHECKING:
     from gcaps.estimators.regressors import RandomCapsuleSVR as RandomCapsuleSVR
     from gcaps.estimators.regressors import RandomWalkSVR as RandomWalkSVR
     from gcaps.estimators.regressors import ShortestPathSVR as ShortestPathSVR
+    from gcaps.estimators.regressors import TanimotoSVR as TanimotoSVR
     from gcaps.estimators.regressors import WeisfeilerLehmanSVR as WeisfeilerLehmanSVR
+    from gcaps.estimators.tanimoto import TanimotoSVC as TanimotoSVC
 
 _HOMES = {
     **dict.fromkeys(("Resolution", "resolve"), "auto"),
@@ -70,6 +76,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("GraphCapsuleClassifier", "GraphCapsuleRegressor", "RandomCapsuleSVC"), "capsules"),
     **dict.fromkeys(("GraphEnsemble", "GraphEnsembleRegressor"), "ensemble"),
+    **dict.fromkeys(("DescriptorClassifier", "ECFPClassifier"), "fingerprint_methods"),
     "FGSDForestClassifier": "forest",
     **dict.fromkeys(
         (
@@ -91,7 +98,9 @@ _HOMES = {
             "DGCNNRegressor",
             "DeepGraphKernelSVR",
             "DeepSetsRegressor",
+            "DescriptorRegressor",
             "ECCRegressor",
+            "ECFPRegressor",
             "FGSDForestRegressor",
             "GINRegressor",
             "GraphletSVR",
@@ -101,10 +110,12 @@ _HOMES = {
             "RandomCapsuleSVR",
             "RandomWalkSVR",
             "ShortestPathSVR",
+            "TanimotoSVR",
             "WeisfeilerLehmanSVR",
         ),
         "regressors",
     ),
+    "TanimotoSVC": "tanimoto",
 }
 
 __all__ = [*_HOMES]

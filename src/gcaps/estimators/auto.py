@@ -12,17 +12,23 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gcaps.config import FeatureConfig, Section
+from gcaps.config import FOLDED, FeatureConfig, FingerprintConfig, Section
 from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
 from gcaps.data.targets import Task
 
 SMALL_TRAINING_SET = 750
 """Training sets with fewer graphs count as small."""
+FEW_MOLECULES = 2000
+"""Below this number of training molecules regression is regularised more."""
 DISPERSED_SIZES = 4.5
 """Ratio of the 90th to the 10th percentile of graph sizes above which sizes count as dispersed."""
+GRAM_GRAPHS = 10_000
+"""Training graphs up to which a kernel joins an ensemble: its Gram matrices have an entry for every pair."""
 EDGE_METHODS = ("gcaps", "capsule-svm", "ecc")
 """Methods with settings of features that use those of edges."""
+RARE_LABELS = 3
+"""Elements that fewer molecules of a training set have are too rare to learn a column of weights for each."""
 
 S = TypeVar("S", bound=Section)
 Value = tuple[Any, str]
@@ -47,6 +53,8 @@ class TrainingFacts:
     """Whether edges have attributes."""
     task: Task = "classification"
     """What is predicted."""
+    molecules: bool = False
+    """Whether the graphs are molecules."""
 
     @classmethod
     def of(cls, graphs: GraphSet, indices: Array, task: Task = "classification") -> TrainingFacts:
@@ -54,7 +62,8 @@ class TrainingFacts:
         sizes = np.sort(graphs.sizes[indices])
         small, large = sizes[len(sizes) // 10], sizes[len(sizes) * 9 // 10]
         brought = (graphs.x is not None, graphs.edge_labels is not None, graphs.edge_attr is not None)
-        return cls(len(sizes), graphs.node_labels is not None, float(large / small), *brought, task)
+        molecules = graphs.preparation is not None
+        return cls(len(sizes), graphs.node_labels is not None, float(large / small), *brought, task, molecules)
 
     @property
     def small(self) -> bool:
@@ -115,7 +124,9 @@ def resolve(
 
 
 def epochs(config: Section, facts: TrainingFacts) -> Value:
-    """Small sets need many passes; many graphs of dispersed sizes are memorised soonest."""
+    """Small sets need many passes, and so do real values of molecules; many graphs of dispersed sizes need fewest."""
+    if facts.molecules and facts.task == "regression" and not facts.small:
+        return 60, f"regression on molecules, {facts.size}"
     if facts.dispersed:
         return 12, f"{facts.size}, of dispersed sizes (90th percentile {facts.spread:.1f} times the 10th)"
     return (100 if facts.small else 30), facts.size
@@ -137,6 +148,8 @@ def dropout(config: Section, facts: TrainingFacts) -> Value:
     """On small sets dropout cost accuracy on inner validation; in regression much of it costs everywhere."""
     if facts.task == "regression" and not facts.small:
         return 0.2, f"regression, {facts.size}"
+    if facts.molecules and facts.task == "multilabel" and not facts.small:
+        return 0.2, f"several targets of molecules, {facts.size}"
     return (0.0 if facts.small else 0.5), facts.size
 
 
@@ -146,10 +159,19 @@ def ensemble_size(config: Section, facts: TrainingFacts) -> Value:
 
 
 def with_svm(config: Section, facts: TrainingFacts) -> Value:
-    """An SVM on random capsules adds most where there is little to train on; it has no epoch to pick."""
+    """An SVM on random capsules adds most where there is little to train on, but not to real values of molecules."""
     if getattr(config, "selection", "last") != "last":
         return False, "an epoch is picked on validation"
+    if facts.molecules and facts.task == "regression":
+        return False, "regression on molecules"
     return facts.small, facts.size
+
+
+def weight_decay(config: Section, facts: TrainingFacts) -> Value:
+    """The many labels of atoms invite overfitting; in regression on few molecules more regularisation paid."""
+    if facts.molecules and facts.task == "regression" and facts.graphs < FEW_MOLECULES:
+        return (0.03 if facts.small else 0.01), f"regression on {facts.graphs:,} molecules, fewer than {FEW_MOLECULES}"
+    return 1e-3, "default"
 
 
 def features(config: Section, facts: TrainingFacts) -> Value:
@@ -171,6 +193,14 @@ def edge_features(config: Section, facts: TrainingFacts) -> Value:
     return found, f"edges have {' and '.join(found) or 'no labels or attributes'}"
 
 
+def rare_labels(config: Section, facts: TrainingFacts) -> Value:
+    """A new molecule may have an element that the training set lacks; rare ones show what to expect of those."""
+    features = getattr(config, "features", "auto")
+    if not (facts.labelled if features == "auto" else "labels" in features):
+        return 0, "node labels are not among the features"
+    return (RARE_LABELS, "graphs are molecules") if facts.molecules else (0, "graphs are not molecules")
+
+
 def _names(labels: bool, attributes: bool) -> tuple[str, ...]:
     return tuple(name for name, there in (("labels", labels), ("attributes", attributes)) if there)
 
@@ -187,7 +217,19 @@ def device(config: Section, facts: TrainingFacts) -> Value:
 
 
 def methods(config: Section, facts: TrainingFacts) -> Value:
-    """A trained network, its untrained counterpart and the strongest kernel."""
+    """A trained network, its untrained counterpart and the strongest kernel; for molecules what fingerprints add.
+
+    In regression on molecules, values read off fingerprints made the mean worse on inner validation.
+    """
+    if facts.molecules and facts.task == "regression":
+        return ("gcaps", "descriptors"), "regression on molecules"
+    if facts.molecules:
+        small = facts.graphs <= GRAM_GRAPHS
+        found = ("gcaps", "ecfp", "descriptors", *(("tanimoto",) if small else ()))
+        return (
+            found,
+            f"molecules, {facts.graphs:,} training graphs, {'at most' if small else 'more than'} {GRAM_GRAPHS:,}",
+        )
     return ("gcaps", "capsule-svm", "wloa"), "default members"
 
 
@@ -200,8 +242,10 @@ RULES: dict[str, Callable[[Section, TrainingFacts], Value]] = {
         dropout,
         ensemble_size,
         with_svm,
+        weight_decay,
         features,
         edge_features,
+        rare_labels,
         edge_labels,
         device,
         methods,
@@ -230,6 +274,16 @@ def _without_effect(config: Section) -> list[Resolution]:
         used = not config.edge_features or config.method in EDGE_METHODS
         conditions["edge_features"] = (used, f"{config.method} does not use edge features")
         conditions["fgsd_bins"] = ("fgsd" in config.features, "fgsd is not among the features")
+        shared = config.rare_labels == 0 or "labels" in config.features
+        conditions["rare_labels"] = (shared, "node labels are not among the features")
+    model = getattr(config, "model", None)
+    for name in ("C", "inner_folds"):
+        conditions[name] = (model != "gp", "model = gp")
+    conditions["learning_rate"] = (model == "boosting", f"model = {model}")
+    if isinstance(config, FingerprintConfig):
+        names = config.fingerprints
+        conditions["radius"] = (any(n.startswith("morgan") for n in names), "no Morgan fingerprint is used")
+        conditions["bits"] = (any(n in FOLDED for n in names), "none of the fingerprints is folded")
     fields = type(config).model_fields
     return [
         Resolution(name, getattr(config, name), None, reason)

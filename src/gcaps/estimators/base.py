@@ -20,6 +20,7 @@ from gcaps.config import CONFIGS, ClassConfig, Section
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
+from gcaps.data.molecules.preparation import MoleculePreparation
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Target, Task, has_target, missing, target_array
 from gcaps.errors import ConfigError, DataError, DataWarning
@@ -37,6 +38,8 @@ class FitOptions(TypedDict, total=False):
     """[G] weights of all graphs of the set."""
     validation: Ints | None
     """Those of the training graphs that pick the epoch, where one is picked."""
+    groups: Ints | None
+    """[G] groups of all graphs of the set, such as scaffolds, that inner validation and inner folds keep whole."""
     watch: Ints | None
     """Graphs whose score is recorded after each epoch, in ``curves_.watched`` and nowhere else."""
     on_epoch: Callable[[Epoch], None] | None
@@ -75,6 +78,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         curves_: loss and score of each epoch; None for a method without epochs.
         epoch_: the epoch that the model comes from; 1 for a method without epochs.
         data_: name, fingerprint and number of the training graphs.
+        preparation_: how molecules were made graphs for the fit, and are for predictions; None for other graphs.
     """
 
     method: ClassVar[str] = ""
@@ -90,6 +94,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     curves_: Curves | None
     epoch_: int
     data_: dict[str, Any]
+    preparation_: MoleculePreparation | None
 
     def _store(self, parameters: Mapping[str, Any]) -> None:
         """Store the constructor's arguments as they were given; they are checked in ``fit``."""
@@ -158,8 +163,24 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             For classification probabilities [G, C]; for several binary targets the probability of the second class
             [G, T]; for regression values [G, T] in the units of ``y``.
         """
+        return self._scores(self.loaded(X))
+
+    def loaded(self, X: Any) -> GraphSet:
+        """Return graphs to predict, with molecules prepared as those of the fit were.
+
+        Raises:
+            DataError: they are a GraphSet of molecules that were prepared otherwise.
+        """
         check_is_fitted(self, "target_")
-        return self._scores(load(X, labelled=False))
+        own = getattr(self, "preparation_", None)
+        graphs = load(X, labelled=False, **({} if own is None else own.to_dict()))
+        if own is not None and graphs.preparation not in (own, None):
+            raise DataError(
+                f"its molecules were read with {graphs.preparation}, those of the training with {own}; read them again "
+                "with the same options",
+                graphs.name,
+            )
+        return graphs
 
     @abstractmethod
     def _scores(self, graphs: GraphSet) -> Floats: ...
@@ -218,6 +239,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         train = train[kept]
         if len(train) < 2:
             raise DataError("has one training graph; at least two are needed", graphs.name)
+        self.preparation_ = graphs.preparation
         target = Target.of(y[train], self.task_of(y), graphs.target_names, graphs.name)
         self.target_ = target
         self.curves_, self.epoch_, self.chosen_ = None, 1, {}
@@ -275,7 +297,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
 
         Of several binary targets, the share of all known labels that are predicted correctly.
         """
-        graphs = load(X, labelled=False)
+        graphs = self.loaded(X)
         truth = targets_of(graphs) if y is None else _targets(y, len(graphs))
         predicted, known = self.predict(graphs), ~missing(truth)
         if y is None and len(unseen := np.setdiff1d(truth[known], self.classes_)):
@@ -299,7 +321,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R² on graphs ``X`` with targets ``y``, by default their own; the mean over several targets."""
-        graphs = load(X, labelled=False)
+        graphs = self.loaded(X)
         truth = targets_of(graphs) if y is None else _targets(y, len(graphs))
         predicted = self.predict(graphs).reshape(len(graphs), -1)
         table, known = truth.reshape(len(graphs), -1), ~missing(truth).reshape(len(graphs), -1)

@@ -15,6 +15,7 @@ from gcaps.config import (
     EdgeFeatureName,
     FeatureName,
     FilterName,
+    FingerprintName,
     RandomCapsuleConfig,
     Section,
 )
@@ -41,6 +42,9 @@ class GraphCapsuleClassifier(GraphClassifier, NetworkEstimator):
         features: node features, from labels, attributes, degree, constant and fgsd, as a tuple or joined with commas.
         edge_features: edge features, from labels (relations) and attributes (gates); () or "none" for none.
         fgsd_bins: bins of the harmonic-distance histogram.
+        rare_labels: node labels that fewer training graphs have share one column, with labels unseen in training.
+        extra_features: fingerprints or descriptors of molecules (:func:`gcaps.features.fingerprint`) that are appended
+            to the graph vector, as a tuple or joined with commas; () or "none" for none.
         layers: graph capsule layers ℓ.
         hidden: width h of the capsule layers.
         capsule: capsule function.
@@ -85,6 +89,8 @@ class GraphCapsuleClassifier(GraphClassifier, NetworkEstimator):
         features: tuple[FeatureName, ...] | str = "auto",
         edge_features: tuple[EdgeFeatureName, ...] | str = "auto",
         fgsd_bins: int = 32,
+        rare_labels: int | Literal["auto"] = "auto",
+        extra_features: tuple[FingerprintName, ...] | str = (),
         layers: int | Literal["auto"] = "auto",
         hidden: int = 32,
         capsule: CapsuleName = "moments",
@@ -105,7 +111,7 @@ class GraphCapsuleClassifier(GraphClassifier, NetworkEstimator):
         schedule: Literal["step", "cosine"] = "cosine",
         decay: float = 0.1,
         decay_every: int = 40,
-        weight_decay: float = 1e-3,
+        weight_decay: float | Literal["auto"] = "auto",
         selection: Literal["last", "validation"] = "last",
         validation: float = 0.1,
         patience: int | None = None,
@@ -139,6 +145,8 @@ class GraphCapsuleRegressor(GraphRegressor, NetworkEstimator):
         features: tuple[FeatureName, ...] | str = "auto",
         edge_features: tuple[EdgeFeatureName, ...] | str = "auto",
         fgsd_bins: int = 32,
+        rare_labels: int | Literal["auto"] = "auto",
+        extra_features: tuple[FingerprintName, ...] | str = (),
         layers: int | Literal["auto"] = "auto",
         hidden: int = 32,
         capsule: CapsuleName = "moments",
@@ -158,7 +166,7 @@ class GraphCapsuleRegressor(GraphRegressor, NetworkEstimator):
         schedule: Literal["step", "cosine"] = "cosine",
         decay: float = 0.1,
         decay_every: int = 40,
-        weight_decay: float = 1e-3,
+        weight_decay: float | Literal["auto"] = "auto",
         selection: Literal["last", "validation"] = "last",
         validation: float = 0.1,
         patience: int | None = None,
@@ -191,7 +199,9 @@ class RandomCapsuleMachine(NetworkEstimator):
             x = features if graphs.mapped else features.encode(prepared)
             merge = network_class(config).merges(config)
             source = BatchSource(graphs, x, merge=merge, y=problem.y, sample_weight=problem.weight, prepared=prepared)
-            network = fit_random_capsule_svm(config, source, train, target.outputs, seed, target.task)
+            network = fit_random_capsule_svm(
+                config, source, train, target.outputs, seed, target.task, options.get("groups")
+            )
         self.fitted_ = FittedNetwork(config, features, network, seed)
         self._describe(config)
         if (on_epoch := options.get("on_epoch")) is not None:
@@ -212,7 +222,7 @@ class RandomCapsuleMachine(NetworkEstimator):
         config = RandomCapsuleConfig.parse(self.resolved_)
         task, outputs = self.target_.task, self.target_.outputs
         features = NodeFeatures.from_state(values["features"])
-        capsules = random_capsules(config, int(values["in_channels"]), outputs, features.edges.shape)
+        capsules = random_capsules(config, int(values["in_channels"]), outputs, features.shape)
         network = RandomCapsuleSVM(capsules, outputs, task=task, **values["shape"])
         load_weights(network, arrays)
         self.fitted_ = FittedNetwork(config, features, network.eval(), int(values["seed"]))
@@ -230,6 +240,9 @@ class RandomCapsuleSVC(GraphClassifier, RandomCapsuleMachine):
         features: node features, from labels, attributes, degree, constant and fgsd, as a tuple or joined with commas.
         edge_features: edge features, from labels (relations) and attributes (gates); () or "none" for none.
         fgsd_bins: bins of the harmonic-distance histogram.
+        rare_labels: node labels that fewer training graphs have share one column, with labels unseen in training.
+        extra_features: fingerprints or descriptors of molecules (:func:`gcaps.features.fingerprint`) that are appended
+            to the graph vector, as a tuple or joined with commas; () or "none" for none.
         layers: graph capsule layers ℓ.
         hidden: width h of the capsule layers.
         capsule: capsule function.
@@ -260,6 +273,8 @@ class RandomCapsuleSVC(GraphClassifier, RandomCapsuleMachine):
         features: tuple[FeatureName, ...] | str = "auto",
         edge_features: tuple[EdgeFeatureName, ...] | str = "auto",
         fgsd_bins: int = 32,
+        rare_labels: int | Literal["auto"] = "auto",
+        extra_features: tuple[FingerprintName, ...] | str = (),
         layers: int | Literal["auto"] = "auto",
         hidden: int = 64,
         capsule: CapsuleName = "moments",

@@ -103,7 +103,8 @@ class GraphEnsemble(GraphClassifier, MeanOfMethods):
     Every member is fitted on the same graphs; nothing is chosen or weighted.
 
     Args:
-        methods: names of methods (with their default settings) or estimators; ``"auto"``: gcaps, capsule-svm and wloa.
+        methods: names of methods (with their default settings) or estimators; ``"auto"``: gcaps, capsule-svm and wloa;
+            for molecules gcaps, ecfp, descriptors, and tanimoto up to 10,000 training graphs.
         random_state: of every member that is given by name.
 
     Attributes:
@@ -123,7 +124,8 @@ class GraphEnsembleRegressor(GraphRegressor, MeanOfMethods):
     """Mean of the values that several methods predict.
 
     Args:
-        methods: names of methods (with their default settings) or estimators; ``"auto"``: gcaps, capsule-svm and wloa.
+        methods: names of methods (with their default settings) or estimators; ``"auto"``: gcaps, capsule-svm and wloa;
+            for molecules gcaps and descriptors.
         random_state: of every member that is given by name.
 
     Attributes:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar, Self, Unpack
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone
@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from gcaps import kernels as graph_kernels
 from gcaps.config import ClassWeight
 from gcaps.data.arrays import Array, Floats, Ints
-from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
@@ -26,6 +25,21 @@ from gcaps.kernels.svm import SVM, accuracy_of, choose, class_scores, fit_svm, i
 from gcaps.training import Epoch
 
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
+VALUES = 1 << 24
+"""Kernel values that are in memory together when many graphs are predicted."""
+
+
+class Best(NamedTuple):
+    """What an estimator on kernels was fitted to."""
+
+    kernel: int
+    """Number of the chosen kernel."""
+    machine: SVM | MultiOutputSVM
+    """Linear in the kernel values of its Gram matrix."""
+    chosen: dict[str, Any]
+    """What else was chosen, for ``chosen_``."""
+    score: float
+    """By which it was chosen."""
 
 
 class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEstimator):  # type: ignore[misc]
@@ -79,12 +93,11 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEs
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit on some graphs of a prepared set; ``validation`` graphs choose kernel and C where they are given."""
         began = time.perf_counter()
-        kernels, penalties, folds = self.resolved_kernels(prepared.graphs), *self._checked()
+        kernels, (_, folds) = self.resolved_kernels(prepared.graphs), self._checked()
         problem = self._start(prepared, train, options)
-        task, train = problem.target.task, problem.train
+        train = problem.train
         self.resolved_, self.resolution_ = self._settings(prepared.graphs, train)
-        y, weight = problem.y[train], problem.training_weight()
-        splits = self._inner_splits(problem, folds, options.get("validation"))
+        splits = self._inner_splits(problem, folds, options)
         whole = self._whole_grams(prepared, kernels)
 
         def training_gram(k: int) -> Floats:
@@ -94,41 +107,58 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEs
             inside: Floats = gram[np.ix_(train, train)]
             return inside
 
+        best = self._fit_best(problem, training_gram, len(kernels), splits)
+        support = best.machine.support
+        if not len(support):  # a constant function; a kernel cannot be fitted to no graph
+            support = np.zeros(1, dtype=np.int64)
+        self.svm_, self._support_ = best.machine.restrict(support), train[support]
+        self.kernel_, self._choice_ = kernels[best.kernel], best.kernel
+        self._graphs_: GraphSet | None = prepared.graphs  # the kernel is fitted when it is first needed
+        if whole[best.kernel] is None:
+            self.kernel_, self._graphs_ = self.kernel_.restrict(support), None
+        self.chosen_ = {"kernel": type(self.kernel_).__name__, **self.kernel_.get_params(), **best.chosen}
+        if (on_epoch := options.get("on_epoch")) is not None:
+            speed = len(prepared.graphs) / (time.perf_counter() - began)
+            on_epoch(Epoch(1, 1 - best.score, best.score, speed))
+        return self
+
+    def _fit_best(
+        self,
+        problem: Problem,
+        training_gram: Callable[[int], Floats],
+        kernels: int,
+        splits: Sequence[tuple[Ints, Ints]],
+    ) -> Best:
+        """Choose kernel and C by inner cross-validation and fit an SVM.
+
+        Args:
+            problem: what is fitted.
+            training_gram: returns the Gram matrix of the training graphs for the number of a kernel.
+            kernels: number of kernels.
+            splits: (train, validation) positions among the training graphs.
+        """
+        task, y, weight = problem.target.task, problem.y[problem.train], problem.training_weight()
+        penalties, _ = self._checked()
         score = accuracy_of(y, weight) if task == "classification" else score_of(y, task, weight)
-        choice = choose((training_gram(k) for k in range(len(kernels))), score, penalties, splits)
+        choice = choose((training_gram(k) for k in range(kernels)), score, penalties, splits)
         gram = training_gram(choice.kernel)
         svm: SVM | MultiOutputSVM
         if task == "classification":
             svm = fit_svm(gram, y, choice.C, weight)
         else:
             svm = fit_multi_output(gram, y, choice.C, task, weight)
-        support = svm.support
-        if not len(support):  # a constant function; a kernel cannot be fitted to no graph
-            support = np.zeros(1, dtype=np.int64)
-        self.svm_, self._support_ = svm.restrict(support), train[support]
-        self.kernel_, self._choice_ = kernels[choice.kernel], choice.kernel
-        self._graphs_: GraphSet | None = prepared.graphs  # the kernel is fitted when it is first needed
-        if whole[choice.kernel] is None:
-            self.kernel_, self._graphs_ = self.kernel_.restrict(support), None
-        self.chosen_ = {
-            "kernel": type(self.kernel_).__name__,
-            **self.kernel_.get_params(),
-            "C": choice.C,
-            "inner": choice.score,
-        }
-        if (on_epoch := options.get("on_epoch")) is not None:
-            speed = len(prepared.graphs) / (time.perf_counter() - began)
-            on_epoch(Epoch(1, 1 - choice.score, choice.score, speed))
-        return self
+        return Best(choice.kernel, svm, {"C": choice.C, "inner": choice.score}, choice.score)
 
-    def _inner_splits(self, problem: Problem, folds: int, validation: Ints | None) -> list[tuple[Ints, Ints]]:
+    def _inner_splits(self, problem: Problem, folds: int, options: FitOptions) -> list[tuple[Ints, Ints]]:
         """Return (train, validation) positions among the training graphs that choose kernel and C."""
+        validation, groups = options.get("validation"), options.get("groups")
+        own = None if groups is None else groups[problem.train]
         if validation is not None:
             held = np.isin(problem.train, validation)
             return [(np.flatnonzero(~held), np.flatnonzero(held))]
         if problem.target.task == "classification":
-            return inner_splits(problem.y[problem.train], folds, self._seed())
-        return random_splits(len(problem.train), folds, self._seed())
+            return inner_splits(problem.y[problem.train], folds, self._seed(), own)
+        return random_splits(len(problem.train), folds, self._seed(), own)
 
     def scores_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
         """Return scores; the Gram matrix of the prepared set is used where there is one."""
@@ -138,7 +168,10 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEs
         return self._scores_of(gram[np.ix_(indices, self._support_)])
 
     def _scores(self, graphs: GraphSet) -> Floats:
-        return self._scores_of(self._fitted_kernel().transform(graphs))
+        kernel = self._fitted_kernel()
+        rows = max(1, VALUES // self.svm_.coefficients.shape[1])
+        parts = [graphs] if len(graphs) <= rows else [graphs[i : i + rows] for i in range(0, len(graphs), rows)]
+        return np.concatenate([self._scores_of(kernel.transform(part)) for part in parts])
 
     def _scores_of(self, K: Floats) -> Floats:
         """Return scores for kernel values K [n, s] of graphs and support graphs."""
@@ -149,7 +182,8 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEs
     def transform(self, X: Any) -> Floats:
         """Return the kernel values [G, s] of graphs against the support graphs."""
         check_is_fitted(self, "target_")
-        return self._fitted_kernel().transform(load(X, labelled=False))
+        graphs = self.loaded(X)
+        return self._fitted_kernel().transform(graphs)
 
     def _fitted_kernel(self) -> GraphKernel:
         """Return the chosen kernel, fitted on the support graphs when it is first needed."""

@@ -7,11 +7,9 @@ from typing import Any, Self, Unpack
 import numpy as np
 import torch
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from gcaps.config import Config, Section, TrainingConfig
 from gcaps.data.arrays import Array, Floats, Ints
-from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
@@ -44,7 +42,8 @@ class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
             raise ConfigError(f"sampling: balanced needs classes; this is {target.task}")
         config, self.resolution_ = resolve(given, prepared.graphs, train, target.task)
         weight = _scaled(problem.weight, train)
-        data = TrainingData(prepared, train, problem.y, target.outputs, weight, target.task)
+        groups = options.get("groups")
+        data = TrainingData(prepared, train, problem.y, target.outputs, weight, target.task, groups)
         assert config.epochs != "auto"
         with self._progress(prepared.graphs.name, config.epochs, options.get("on_epoch")) as report:
             self.fitted_, self.curves_, self.epoch_ = fit_network(
@@ -76,9 +75,12 @@ class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
         return self._in_units(self.fitted_.scores(graphs))
 
     def transform(self, X: Any) -> Floats:
-        """Return graph embeddings [G, ·]: the vectors before the fully connected layers, [μ, C] of GCAPS-CNN."""
-        check_is_fitted(self, "target_")
-        return self.fitted_.embed(load(X, labelled=False))
+        """Return graph embeddings [G, ·]: the vectors before the fully connected layers.
+
+        Of GCAPS-CNN [μ, C], followed by ``extra_features``.
+        """
+        graphs = self.loaded(X)
+        return self.fitted_.embed(graphs)
 
     @property
     def describes(self) -> str:
@@ -113,7 +115,7 @@ class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
         features = NodeFeatures.from_state(values["features"])
         if values["svm"] is not None:
             assert isinstance(config, Config)
-            capsules = random_capsules(svm_beside(config), in_channels, outputs, features.edges.shape)
+            capsules = random_capsules(svm_beside(config), in_channels, outputs, features.shape)
             network = Ensemble([network, RandomCapsuleSVM(capsules, outputs, task=task, **values["svm"])])
         load_weights(network, arrays)
         network.to(config.device)

@@ -28,6 +28,8 @@ class Method(NamedTuple):
     """Name of the classifier in ``gcaps.estimators``."""
     regressor: str
     """Name of the regressor in ``gcaps.estimators``."""
+    needs_molecules: bool = False
+    """Whether it takes molecules only."""
 
 
 METHODS: dict[str, Method] = {
@@ -84,12 +86,39 @@ METHODS: dict[str, Method] = {
             "MultiscaleLaplacianSVR",
         ),
         Method(
+            "tanimoto",
+            "Tanimoto",
+            "fingerprint similarity",
+            "kernel",
+            "TanimotoSVC",
+            "TanimotoSVR",
+            needs_molecules=True,
+        ),
+        Method(
             "fgsd",
             "FGSD",
             "harmonic distances and a forest",
             "features",
             "FGSDForestClassifier",
             "FGSDForestRegressor",
+        ),
+        Method(
+            "ecfp",
+            "ECFP",
+            "circular fingerprints and a forest",
+            "features",
+            "ECFPClassifier",
+            "ECFPRegressor",
+            needs_molecules=True,
+        ),
+        Method(
+            "descriptors",
+            "Descriptors",
+            "descriptors and boosting",
+            "features",
+            "DescriptorClassifier",
+            "DescriptorRegressor",
+            needs_molecules=True,
         ),
         Method(
             "ensemble",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gcaps.config import ClassConfig
-from gcaps.estimators import baselines, capsules, forest, kernel_methods
+from gcaps.estimators import baselines, capsules, fingerprint_methods, forest, kernel_methods, tanimoto
 from gcaps.estimators.base import GraphClassifier, GraphRegressor
 from gcaps.estimators.forest import FGSDForest
 from gcaps.estimators.kernel_svm import KernelEstimator
@@ -115,3 +115,23 @@ class MultiscaleLaplacianSVR(GraphRegressor, KernelEstimator):
 @like(forest.FGSDForestClassifier)
 class FGSDForestRegressor(GraphRegressor, FGSDForest):
     """Random forest on histograms of harmonic distances; parameters as :class:`FGSDForestClassifier`."""
+
+
+@like(tanimoto.TanimotoSVC)
+class TanimotoSVR(GraphRegressor, tanimoto.TanimotoMachine):
+    """Support vector or Gaussian-process regression on the Tanimoto kernel of molecules' fingerprints.
+
+    Parameters as :class:`TanimotoSVC`. With ``model="gp"``, exact Gaussian-process regression: fingerprint, radius,
+    noise and scale maximise the marginal likelihood of the training graphs, and ``predict`` returns the predictive
+    mean.
+    """
+
+
+@like(fingerprint_methods.ECFPClassifier)
+class ECFPRegressor(GraphRegressor, fingerprint_methods.FingerprintTrees):
+    """Random forest or boosting on fingerprints of molecules; parameters as :class:`ECFPClassifier`."""
+
+
+@like(fingerprint_methods.DescriptorClassifier)
+class DescriptorRegressor(GraphRegressor, fingerprint_methods.FingerprintTrees):
+    """Boosting or random forest on descriptors of molecules; parameters as :class:`DescriptorClassifier`."""

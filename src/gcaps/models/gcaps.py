@@ -28,6 +28,8 @@ MAX_FREE_RELATIONS = 8
 class GCAPS(Network):
     """Input → GC(h, P) × ℓ → concatenate → [M, C(·)] → FC → FC → logits (section 6 of the paper).
 
+    Features of graphs (:attr:`gcaps.batching.Batch.graph_attr`) are appended to [M, C(·)].
+
     The outputs of all capsule layers are concatenated, as in the Weisfeiler–Lehman kernel, before mean and covariance
     are taken. Every capsule layer has batch normalisation, every fully connected layer is preceded by it, and the first
     two of these by dropout.
@@ -39,6 +41,7 @@ class GCAPS(Network):
             (see :func:`gcaps.estimators.auto.resolve`).
         num_relations: number of relations of the edges; above :data:`MAX_FREE_RELATIONS`, with so many bases.
         edge_dim: number of edge attributes, or None.
+        graph_dim: number of features of graphs.
 
     Raises:
         MemoryLimitError: if the parameters with their gradients and Adam's moments would not fit in memory; raised
@@ -55,9 +58,11 @@ class GCAPS(Network):
         *,
         num_relations: int = 1,
         edge_dim: int | None = None,
+        graph_dim: int = 0,
     ) -> None:
         shape = {"num_relations": num_relations} if num_relations > 1 else {}
-        super().__init__(in_channels, **shape, **({} if edge_dim is None else {"edge_dim": edge_dim}))
+        shape |= {} if edge_dim is None else {"edge_dim": edge_dim}
+        super().__init__(in_channels, **shape | ({"graph_dim": graph_dim} if graph_dim else {}))
         self.num_relations = num_relations
         if edge_dim is not None and config.filter in BASES:
             raise ConfigError(f"edge_features: filter = {config.filter} does not take edge attributes; leave them out")
@@ -91,12 +96,12 @@ class GCAPS(Network):
             sums = config.reduce if config.readout == "covariance" else config.readout
             self.inputs = MeanPool(total=sums == "sum")
             length += in_channels
-        self.length = length
+        self.length = length + graph_dim
         """Length of the graph vector."""
         self.head: nn.Module = Head(
-            BatchNorm(length),
+            BatchNorm(length, beside=graph_dim),  # a batch says little of rare substructures
             Dropout(dropout),
-            nn.Linear(length, config.fc),
+            nn.Linear(self.length, config.fc),
             BatchNorm(config.fc),
             nn.ReLU(),
             Dropout(dropout),
@@ -113,15 +118,18 @@ class GCAPS(Network):
         return on_cpu and config.capsule == "moments" and config.filter not in BASES
 
     def embed(self, batch: Batch) -> Tensor:
-        """[B, ·] permutation-invariant graph vectors [μ, C] before the fully connected layers."""
+        """[B, ·] permutation-invariant graph vectors [μ, C, features of graphs] before the fully connected layers."""
         Z, graphs = self.node_capsules(batch), (batch.batch, batch.ptr)
         if isinstance(self.readout, MeanCovariance):
             embedding: Tensor = self.readout(Z, *graphs, multiplicity=batch.multiplicity)
         else:
             embedding = self.readout(*repeat_rows(Z, *graphs, batch.multiplicity))
-        if self.inputs is None:
-            return embedding
-        return torch.cat([embedding, self.inputs(*repeat_rows(batch.x, *graphs, batch.multiplicity))], dim=1)
+        parts = [embedding]
+        if self.inputs is not None:
+            parts.append(self.inputs(*repeat_rows(batch.x, *graphs, batch.multiplicity)))
+        if batch.graph_attr is not None:
+            parts.append(batch.graph_attr)
+        return torch.cat(parts, dim=1) if len(parts) > 1 else embedding
 
     def node_capsules(self, batch: Batch) -> Tensor:
         """Z [n, D]: flattened outputs of all capsule layers, side by side."""

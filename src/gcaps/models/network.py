@@ -30,7 +30,7 @@ class Network(nn.Module):
     trained: bool = True
     """Whether graph vectors depend on trained weights."""
     takes_edges: bool = False
-    """Whether the constructor takes ``num_relations`` and ``edge_dim``, for relations and attributes of edges."""
+    """Whether the constructor takes ``num_relations``, ``edge_dim`` and ``graph_dim``, for edges and whole graphs."""
     prepared_by: tuple[str, ...] = ()
     """Names of the settings that :meth:`prepare` depends on."""
 

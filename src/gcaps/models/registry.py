@@ -41,7 +41,7 @@ def build_network(
     outputs: int,
     graphs: GraphSet,
     task: Task = "classification",
-    edges: Mapping[str, int] | None = None,
+    features: Mapping[str, int] | None = None,
 ) -> Network:
     """Build the network for training ``graphs`` with ``in_channels`` node features.
 
@@ -51,10 +51,10 @@ def build_network(
         outputs: number of classes, or of targets.
         graphs: the training graphs, from which some networks derive their shape.
         task: what the outputs mean.
-        edges: number of relations and of edge attributes (:attr:`gcaps.batching.BatchSource.edge_shape`).
+        features: number of relations, edge attributes and graph features (:attr:`gcaps.batching.BatchSource.shape`).
     """
     kind = network_class(config)
-    shape = kind.shape_from(config, graphs) | (dict(edges or {}) if kind.takes_edges else {})
+    shape = kind.shape_from(config, graphs) | (dict(features or {}) if kind.takes_edges else {})
     return restore_network(config, in_channels, outputs, shape, task)
 
 
@@ -70,10 +70,12 @@ def restore_network(
     return networks[0] if count == 1 else Ensemble(networks)
 
 
-def random_capsules(config: RandomCapsuleConfig, in_channels: int, num_classes: int, edges: Mapping[str, int]) -> GCAPS:
+def random_capsules(
+    config: RandomCapsuleConfig, in_channels: int, num_classes: int, features: Mapping[str, int]
+) -> GCAPS:
     """Build capsule layers and readout with random weights, as GCAPS-CNN starts out; see :func:`build_network`."""
     shape = {name: getattr(config, name) for name in CapsuleConfig.model_fields}
-    return GCAPS(in_channels, num_classes, Config(**shape, dropout=0.0, ensemble_size=1), **edges)
+    return GCAPS(in_channels, num_classes, Config(**shape, dropout=0.0, ensemble_size=1), **features)
 
 
 def extras_of(config: Section, prepared: PreparedSet) -> Extras | None:

@@ -17,10 +17,23 @@ class BatchNorm(nn.BatchNorm1d):
     """torch's BatchNorm1d; in distributed training, with the statistics of the rows of all processes.
 
     torch's SyncBatchNorm does not run on CPU.
+
+    Args:
+        num_features: columns to normalise.
+        beside: further columns after these, which are passed on as they are: they are scaled already.
     """
+
+    def __init__(self, num_features: int, beside: int = 0) -> None:
+        super().__init__(num_features)
+        self.beside = beside
 
     def forward(self, x: Tensor) -> Tensor:
         """γ (x − mean)/√(variance + ε) + β"""
+        if not self.beside:
+            return self._normalize(x)
+        return torch.cat([self._normalize(x[:, : self.num_features]), x[:, self.num_features :]], dim=1)
+
+    def _normalize(self, x: Tensor) -> Tensor:
         if torch.compiler.is_compiling() or not (self.training and is_distributed()):
             return super().forward(x)
         out: Tensor = _SynchronizedNorm.apply(x, self.weight, self.bias, self)  # type: ignore[no-untyped-call]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gcaps.testing.graphs import assert_batch_equals_singles as assert_batch_equals_singles
     from gcaps.testing.graphs import assert_permutation_invariant as assert_permutation_invariant
     from gcaps.testing.graphs import example_graphs as example_graphs
+    from gcaps.testing.graphs import example_molecules as example_molecules
     from gcaps.testing.graphs import hostile_graphs as hostile_graphs
     from gcaps.testing.graphs import permute_nodes as permute_nodes
 
@@ -24,6 +25,7 @@ _HOMES = {
             "assert_batch_equals_singles",
             "assert_permutation_invariant",
             "example_graphs",
+            "example_molecules",
             "hostile_graphs",
             "permute_nodes",
         ),

@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
-from gcaps.testing.graphs import example_graphs
+from gcaps.testing.graphs import example_graphs, example_molecules
 
 Function = Callable[[Any], None]
 METHODS = ("predict", "predict_proba", "decision_function", "transform")
@@ -82,9 +82,25 @@ def takes_weights(estimator: Any) -> bool:
     return bool(has_fit_parameter(estimator, "sample_weight"))
 
 
+def takes_any_graphs(estimator: Any) -> bool:
+    """Whether an estimator takes graphs that are no molecules: whether it has no true ``needs_molecules``."""
+    return not getattr(estimator, "needs_molecules", False)
+
+
+def made_for(estimator: Any, count: int, classes: int = 2, seed: int = 0) -> tuple[GraphSet, Array]:
+    """Return :func:`example_graphs`, or :func:`example_molecules` for an estimator that needs them."""
+    make = example_graphs if takes_any_graphs(estimator) else example_molecules
+    return make(count, classes, seed)
+
+
+def as_list(estimator: Any, graphs: GraphSet) -> list[Any]:
+    """Return a list of graphs, or of SMILES for an estimator that needs molecules."""
+    return list(graphs) if takes_any_graphs(estimator) else graphs.columns["smiles"].tolist()
+
+
 def examples(estimator: Any, count: int = 20, seed: int = 0) -> tuple[GraphSet, Array]:
     """Return graphs without targets of their own, and targets of the estimator's kind."""
-    graphs, share = example_graphs(count, seed=seed)
+    graphs, share = made_for(estimator, count, seed=seed)
     assert graphs.y is not None
     return replace(graphs, y=None), (10 * share if is_regressor(estimator) else graphs.y)
 
@@ -197,7 +213,7 @@ def check_estimators_unfitted(estimator: Any) -> None:
                 getattr(clone(estimator), name)(graphs)
 
 
-@check()
+@check(takes_any_graphs)
 def check_estimators_dtypes(estimator: Any) -> None:
     """Node attributes in single and double precision, or integers, are fitted and predicted."""
     graphs, y = examples(estimator)
@@ -210,7 +226,7 @@ def check_estimators_dtypes(estimator: Any) -> None:
 def check_dtype_object(estimator: Any) -> None:
     """Arrays of dtype object hold graphs; other objects raise an error that names them."""
     model, new = fitted(estimator)
-    require_same(results(model, as_objects(new)), results(model, new), "an array of objects")
+    require_same(results(model, as_objects(as_list(estimator, new))), results(model, new), "an array of objects")
     wrong = np.empty(2, dtype=object)
     wrong[:] = [{"foo": "bar"}] * 2
     with raises((TypeError, ValueError), "fit on dictionaries"):
@@ -221,7 +237,8 @@ def _data_not_an_array(estimator: Any) -> None:
     """GraphSets, lists and object arrays of graphs give the same results, in ``fit`` and afterwards."""
     graphs, y = examples(estimator)
     expected = results(clone(estimator).fit(graphs, y), graphs)
-    for form in (list(graphs), as_objects(graphs)):
+    items = as_list(estimator, graphs)
+    for form in (items, as_objects(items)):
         targets = y.tolist() if isinstance(form, list) else y
         found = clone(estimator).fit(form, targets)
         require_same(results(found, form), expected, f"graphs as a {type(form).__name__}")
@@ -236,8 +253,8 @@ for _name, _applies in {
     CHECKS[_name] = Check(_name, str(_data_not_an_array.__doc__), _data_not_an_array, _applies)
 
 
-def as_objects(graphs: GraphSet) -> Array:
-    """Return an array of dtype object with the graphs of a set."""
+def as_objects(graphs: list[Any]) -> Array:
+    """Return an array of dtype object with the graphs of a list."""
     array = np.empty(len(graphs), dtype=object)
     for i, graph in enumerate(graphs):
         array[i] = graph
@@ -256,7 +273,7 @@ def check_estimators_empty_data_messages(estimator: Any) -> None:
                 getattr(model, name)([])
 
 
-@check()
+@check(takes_any_graphs)
 def check_estimators_nan_inf(estimator: Any) -> None:
     """NaN and infinity among node attributes raise a ValueError."""
     graphs, y = examples(estimator)

@@ -132,7 +132,8 @@ def check_graph_estimator(
     As ``sklearn.utils.estimator_checks.check_estimator``, for classifiers, regressors and transformers whose X is a
     :class:`gcaps.GraphSet` or a list or array of graphs. Checks that need no X run as scikit-learn has them; those that
     take a 2-D X are adapted to graphs; :data:`NOT_APPLICABLE` names the others. Graphs are small, so that a check costs
-    a few fits; settings that make fits short are recommended.
+    a few fits; settings that make fits short are recommended. An estimator with a true attribute ``needs_molecules`` is
+    checked on molecules.
 
     Args:
         estimator: an instance.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from gcaps.data.arrays import Array, Ints, pointer
 from gcaps.data.assemble import EdgeRows, assemble
+from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import neighbors_of_set
 
@@ -152,6 +154,29 @@ def example_graphs(count: int = 24, classes: int = 2, seed: int = 0) -> tuple[Gr
     return graphs, share
 
 
+def example_molecules(count: int = 24, classes: int = 2, seed: int = 0) -> tuple[GraphSet, Array]:
+    """Generate small molecules that every method can tell apart, as :func:`example_graphs`; needs RDKit.
+
+    Molecule g is a chain of 6 to 8 atoms, of which a share s(g) is nitrogen and the others are carbon.
+
+    Args:
+        count: number of molecules; molecule g has the class g mod ``classes``.
+        classes: number of classes.
+        seed: of the random numbers.
+
+    Returns:
+        The molecules with their classes as ``y``, and s [count], between 0 and 1, a real target.
+    """
+    rng = np.random.default_rng(seed)
+    y = np.arange(count) % classes
+    share = (y + rng.uniform(0.2, 0.8, count)) / classes
+    smiles = []
+    for s in share:
+        size = int(rng.integers(6, 9))
+        smiles.append("".join(rng.permutation(np.where(np.arange(size) < round(s * size), "N", "C"))))
+    return replace(load(smiles, labelled=False), y=y), share
+
+
 def permute_nodes(graphs: GraphSet, seed: int = 0) -> tuple[GraphSet, Ints]:
     """Return the graphs with the nodes of each in random order, and ``order``: node v was node ``order[v]``."""
     rng = np.random.default_rng(seed)
@@ -173,4 +198,4 @@ def permute_nodes(graphs: GraphSet, seed: int = 0) -> tuple[GraphSet, Ints]:
         node_labels=reordered(graphs.node_labels),
         x=reordered(graphs.x),
     )
-    return moved, order
+    return replace(moved, columns=graphs.columns, preparation=graphs.preparation), order

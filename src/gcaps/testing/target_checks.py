@@ -15,8 +15,18 @@ from sklearn.utils import get_tags
 
 from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
-from gcaps.testing.checks import TEST, check, examples, fitted, predicts, raises, require_same, results, takes_weights
-from gcaps.testing.graphs import example_graphs
+from gcaps.testing.checks import (
+    TEST,
+    check,
+    examples,
+    fitted,
+    made_for,
+    predicts,
+    raises,
+    require_same,
+    results,
+    takes_weights,
+)
 
 CLASS_WORDS = ("class",)
 """A message about too few classes has this word."""
@@ -30,8 +40,8 @@ def _is_multilabel(estimator: Any) -> bool:
     return is_classifier(estimator) and bool(get_tags(estimator).classifier_tags.multi_label)
 
 
-def _three_classes() -> tuple[GraphSet, Array]:
-    graphs, _ = example_graphs(24, classes=3, seed=1)
+def _three_classes(estimator: Any) -> tuple[GraphSet, Array]:
+    graphs, _ = made_for(estimator, 24, classes=3, seed=1)
     assert graphs.y is not None
     return graphs, graphs.y
 
@@ -45,7 +55,7 @@ def _labels(estimator: Any) -> tuple[GraphSet, Array]:
 @check(is_classifier)
 def check_classifiers_train(estimator: Any) -> None:
     """Two and three classes are learned; shapes, probabilities, decision values and ``score`` fit together."""
-    for graphs, y in (examples(estimator), _three_classes()):
+    for graphs, y in (examples(estimator), _three_classes(estimator)):
         model = clone(estimator).fit(graphs, y)
         count = len(np.unique(y))
         np.testing.assert_array_equal(model.classes_, np.unique(y))
@@ -69,7 +79,7 @@ def check_classifiers_train(estimator: Any) -> None:
 @check(is_classifier)
 def check_classifiers_predictions(estimator: Any) -> None:
     """``predict`` returns the class with the largest decision value, for classes that are words."""
-    for graphs, codes in (examples(estimator), _three_classes()):
+    for graphs, codes in (examples(estimator), _three_classes(estimator)):
         names = np.array(["one", "two", "three"])
         model = clone(estimator).fit(graphs, names[codes])
         np.testing.assert_array_equal(model.classes_, np.unique(names[codes]))
@@ -127,7 +137,7 @@ def check_classifiers_regression_target(estimator: Any) -> None:
 def check_classifier_not_supporting_multiclass(estimator: Any) -> None:
     """A classifier of two classes raises a ValueError for three."""
     with raises(ValueError, "three classes", *CLASS_WORDS):
-        clone(estimator).fit(*_three_classes())
+        clone(estimator).fit(*_three_classes(estimator))
 
 
 @check(lambda estimator: is_classifier(estimator) and hasattr(estimator, "decision_function"))

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
 
-from gcaps.testing.checks import check, examples, fitted, is_transformer, raises
+from gcaps.testing.checks import as_list, check, examples, fitted, is_transformer, raises
 
 
 @check(lambda estimator: is_transformer(estimator) and get_tags(estimator).requires_fit)
@@ -68,7 +68,7 @@ def _frames(estimator: Any, library: str, use: Callable[[Any], Any]) -> None:
         raise SkipTest(f"{library} is not installed")
     model, new = fitted(estimator)
     expected, columns = np.asarray(model.transform(new)), list(model.get_feature_names_out())
-    for form in (new, list(new)):
+    for form in (new, as_list(estimator, new)):
         frame = use(deepcopy(model))(form)
         assert type(frame).__module__.startswith(library)
         assert list(frame.columns) == columns

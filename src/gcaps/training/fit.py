@@ -57,6 +57,8 @@ class TrainingData:
     sample_weight: Floats | None = None
     """[G] or [G, T] weight of every graph's loss."""
     task: Task = "classification"
+    groups: Ints | None = None
+    """[G] groups of all graphs, such as scaffolds, that inner validation and inner folds keep whole."""
 
     def at(self, indices: Array) -> TrainingData:
         """Return the same set with other training graphs."""
@@ -82,7 +84,7 @@ def fit_network(
             by loss; by loss where the task is not classification), and with ``refit`` trains anew on all of them for
             that many epochs.
         seed: decides weights, order, dropout and the inner split.
-        validation: the graphs to hold back; by default a stratified share of the training graphs.
+        validation: the graphs to hold back; by default a stratified share of the training graphs, or whole groups.
         watch: graphs whose score is recorded after each epoch, for curves and optimistic protocols.
         on_epoch: called after each epoch.
         checkpoint: folder in which the training is saved while it runs; where it holds this very training (the same
@@ -95,7 +97,8 @@ def fit_network(
         run = _Run(data, config, seed, None, watch, on_epoch, checkpoint)
         return run.fitted(), run.curves, run.training.epochs
     if validation is None:
-        inner, held = inner_split(data.y[data.indices], config.validation, seed)
+        own = None if data.groups is None else data.groups[data.indices]
+        inner, held = inner_split(data.y[data.indices], config.validation, seed, own)
         training, validation = data.indices[inner], data.indices[held]
     else:
         training = np.setdiff1d(data.indices, validation)
@@ -139,7 +142,7 @@ class _Run:
             )
             training = graphs.subset(data.indices)
             self.network = build_network(
-                config, source.num_features, data.outputs, training, data.task, source.edge_shape
+                config, source.num_features, data.outputs, training, data.task, source.shape
             ).to(device)
             svm = self._fit_svm(source)
             self._validation = None if validation is None else _HeldOut(source, validation, device)
@@ -162,7 +165,7 @@ class _Run:
             return None
         data = self.data
         settings = svm_beside(self.config)
-        svm = fit_random_capsule_svm(settings, source, data.indices, data.outputs, self.seed, data.task)
+        svm = fit_random_capsule_svm(settings, source, data.indices, data.outputs, self.seed, data.task, data.groups)
         return svm.to(self.config.device)
 
     def _identity(self, validation: Array | None) -> dict[str, Any]:
@@ -177,7 +180,15 @@ class _Run:
             "y": _digest(self.data.y[indices]),
             "sample_weight": None if weight is None else _digest(weight[indices]),
             "validation": None if validation is None else np.asarray(validation).tolist(),
+            "molecules": self._molecules() if self.features.graphs.parts else None,
+            **({} if self.data.groups is None else {"groups": _digest(self.data.groups[indices])}),
         }
+
+    def _molecules(self) -> list[str]:
+        """Return what fingerprints are computed from, which is not part of the graphs' arrays."""
+        graphs = self.data.prepared.graphs
+        smiles = "\n".join(graphs.columns["smiles"][self.data.indices].tolist())
+        return [hashlib.sha256(smiles.encode()).hexdigest(), str(graphs.preparation)]
 
     def _state(self) -> CheckpointState:
         best = None if self.best_epoch == 0 else [self.best_epoch, *self._best]

@@ -44,7 +44,7 @@ class FittedNetwork:
         return self._stream(graphs, lambda batch: scores_of(self.network.task, self.network(batch)))
 
     def embed(self, graphs: GraphSet) -> Floats:
-        """Return the graph vectors [G, ·] before the fully connected layers; [μ, C] of GCAPS-CNN."""
+        """Return the graph vectors [G, ·] before the fully connected layers; of GCAPS-CNN [μ, C, extra features]."""
         return self._stream(graphs, self.network.embed)
 
     @torch.no_grad()

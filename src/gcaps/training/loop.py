@@ -83,6 +83,7 @@ class TrainingRun:
         assert config.epochs != "auto"
         self.network, self.source, self.indices, self.config = network, source, indices, config
         self.device = device or torch.device("cpu")
+        assert config.weight_decay != "auto", "resolved by gcaps.estimators.auto"
         self.optimizer = FlatAdam(network, config.lr, config.weight_decay)
         self.rng = np.random.default_rng(seed)
         self.epochs = config.epochs
@@ -178,21 +179,55 @@ def balanced_sample(indices: Array, y: Array, rng: np.random.Generator) -> Ints:
     return drawn
 
 
-def inner_split(y: Array, share: float, seed: int) -> tuple[Ints, Ints]:
+def inner_split(y: Array, share: float, seed: int, groups: Array | None = None) -> tuple[Ints, Ints]:
     """Return positions (training, validation) of a split.
 
     Classes ``y`` [n] are stratified, and every class keeps at least one graph in training; targets [n, T] are not.
+
+    Args:
+        y: [n] class numbers, or [n, T] targets.
+        share: of the graphs that are held back.
+        seed: decides which.
+        groups: [n] numbers of groups that are kept whole, such as scaffolds; classes are not stratified then. Where
+            no group can be held back, for example because there is only one, graphs are held back one by one.
     """
     rng = np.random.default_rng([seed, 1])
+    held = None if groups is None else _held_groups(y, share, groups, rng)
+    if held is not None:
+        return np.flatnonzero(~held), np.flatnonzero(held)
     order = rng.permutation(len(y))
     if y.ndim == 2 or y.dtype.kind == "f":
         validation = np.sort(order[: max(1, min(round(share * len(y)), len(y) - 1))])
         return np.setdiff1d(np.arange(len(y)), validation), validation
-    held: list[Array] = []
+    parts: list[Array] = []
     for value in np.unique(y):
         members = order[y[order] == value]
-        held.append(members[: min(round(share * len(members)), len(members) - 1)])
-    validation = np.sort(np.concatenate(held))
+        parts.append(members[: min(round(share * len(members)), len(members) - 1)])
+    validation = np.sort(np.concatenate(parts))
     if not len(validation):
         validation = np.sort(order[:1])
     return np.setdiff1d(np.arange(len(y)), validation), validation
+
+
+def _held_groups(y: Array, share: float, groups: Array, rng: np.random.Generator) -> Array | None:
+    """[n] whether each graph is held back with its group: groups in random order, as many as fit into the share.
+
+    Where none fits, the smallest one is held back. Every class keeps at least one graph; None where that is impossible.
+    """
+    codes = np.unique(groups, return_inverse=True)[1]
+    sizes, room = np.bincount(codes), max(1, round(share * len(y)))
+    members = np.split(np.argsort(codes, kind="stable"), np.cumsum(sizes)[:-1])
+    several = y.ndim == 2 or y.dtype.kind == "f"
+    classes = np.zeros(len(y), dtype=np.int64) if several else np.unique(y, return_inverse=True)[1]
+    left = np.bincount(classes)
+    order = rng.permutation(len(sizes))
+    held = np.zeros(len(y), dtype=bool)
+    for group in (*order[sizes[order] <= room], *order[np.argsort(sizes[order], kind="stable")]):
+        taken = np.bincount(classes[members[group]], minlength=len(left))
+        fits = sizes[group] <= room or not held.any()
+        if fits and not held[members[group][0]] and (left > taken).all():
+            held[members[group]] = True
+            left, room = left - taken, room - int(sizes[group])
+        if room <= 0:
+            break
+    return held if held.any() else None

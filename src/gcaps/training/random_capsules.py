@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 from torch import Tensor
 
 from gcaps.batching import BatchSource, shuffled
-from gcaps.config import CapsuleConfig, Config, FeatureConfig, RandomCapsuleConfig
+from gcaps.config import CapsuleConfig, Config, FeatureConfig, GraphFeatureConfig, RandomCapsuleConfig
 from gcaps.data.arrays import Array, Floats
 from gcaps.data.targets import Task
 from gcaps.errors import MemoryLimitError
@@ -33,7 +33,8 @@ COPIES = 5
 
 def svm_beside(config: Config) -> RandomCapsuleConfig:
     """Return the settings of the SVM that is averaged with a network: capsules of the same kind, twice as wide."""
-    shared = {name: getattr(config, name) for kind in (CapsuleConfig, FeatureConfig) for name in kind.model_fields}
+    kinds = (CapsuleConfig, GraphFeatureConfig, FeatureConfig)
+    shared = {name: getattr(config, name) for kind in kinds for name in kind.model_fields}
     wide = {"hidden": 2 * config.hidden, "rank": None if config.rank is None else 2 * config.rank}
     return RandomCapsuleConfig(**{**shared, **wide}, batch_size=config.batch_size, threads=config.threads)
 
@@ -45,6 +46,7 @@ def fit_random_capsule_svm(
     outputs: int,
     seed: int,
     task: Task = "classification",
+    groups: Array | None = None,
 ) -> RandomCapsuleSVM:
     """Fit on the graphs at ``indices``, with their targets and weights.
 
@@ -55,6 +57,7 @@ def fit_random_capsule_svm(
         outputs: number of classes, or of targets.
         seed: decides the capsules' weights and the inner folds.
         task: classification, multilabel or regression.
+        groups: [G] groups of all graphs, which the inner folds keep whole.
 
     Raises:
         MemoryLimitError: before anything is computed, where Gram matrices of so many graphs do not fit in memory.
@@ -63,7 +66,7 @@ def fit_random_capsule_svm(
     assert source.y is not None
     y, weight = source.y[indices], None if source.sample_weight is None else source.sample_weight[indices]
     with without_exchange(), reproducible(int(np.random.SeedSequence([seed, 2]).generate_state(1)[0]), config.threads):
-        capsules = random_capsules(config, source.num_features, outputs, source.edge_shape)
+        capsules = random_capsules(config, source.num_features, outputs, source.shape)
         collect_statistics(capsules, source, indices, config.batch_size, seed)
         raw = graph_vectors(capsules, source, indices)
     mean, deviation = raw.mean(0), raw.std(0, correction=0)
@@ -71,10 +74,11 @@ def fit_random_capsule_svm(
     z = ((raw - mean) * scale).numpy()
     distances = city_block(z, z)
     gammas = [width / max(float(distances.mean()), 1e-12) for width in config.gamma]
+    own = None if groups is None else groups[indices]
     if task == "classification":
-        splits, fit = inner_splits(y, config.inner_folds, seed % 2**32), accuracy_of(y, weight)
+        splits, fit = inner_splits(y, config.inner_folds, seed % 2**32, own), accuracy_of(y, weight)
     else:
-        splits, fit = random_splits(len(y), config.inner_folds, seed % 2**32), score_of(y, task, weight)
+        splits, fit = random_splits(len(y), config.inner_folds, seed % 2**32, own), score_of(y, task, weight)
     choice = choose((np.exp(-gamma * distances) for gamma in gammas), fit, config.C, splits)
     gamma = gammas[choice.kernel]
     K = np.exp(-gamma * distances)

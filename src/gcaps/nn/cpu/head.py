@@ -57,6 +57,8 @@ class _Normalized(NamedTuple):
     out: Array
     """The output, after dropout."""
     relu: bool
+    beside: int
+    """Columns after these that were passed on."""
 
 
 class _Dropped(NamedTuple):
@@ -76,6 +78,7 @@ class _Head(torch.autograd.Function):
             for number, layer in enumerate(layers):
                 if isinstance(layer, BatchNorm):
                     relu = isinstance(layers[number + 1], nn.ReLU) if number + 1 < len(layers) else False
+                    current, beside = _split(current, layer.beside)
                     found, out = np.empty((2, current.shape[1]), current.dtype), np.empty_like(current)
                     assert layer.running_mean is not None
                     assert layer.running_var is not None
@@ -83,8 +86,8 @@ class _Head(torch.autograd.Function):
                     normalize(current, *next(given), running, layer.momentum or 0.0, layer.eps, relu, found, out)
                     if layer.num_batches_tracked is not None:
                         layer.num_batches_tracked.add_(1)
-                    saved.append(_Normalized(current, found, out, relu))
-                    current = out
+                    saved.append(_Normalized(current, found, out, relu, layer.beside))
+                    current = out if beside is None else np.concatenate([out, beside], axis=1)
                 elif isinstance(layer, Dropout) and layer.p:
                     dropped = _Dropped(layer.draw(current.shape).numpy(), layer.level, layer.scale)
                     drop(dropped.mask, dropped.level, dropped.scale, current)
@@ -112,13 +115,20 @@ class _Head(torch.autograd.Function):
                 of_weight, of_bias = np.empty_like(weight), np.empty_like(bias)
                 if isinstance(part, _Normalized):
                     active = part.out if part.relu else part.out[:0]
+                    current, beside = _split(current, part.beside)
                     normalize_backward(part.x, weight, part.found, active, current, of_weight, of_bias)
+                    current = current if beside is None else np.concatenate([current, beside], axis=1)
                 else:
                     before = np.empty_like(part)
                     linear_backward(part, weight, current, of_weight, of_bias, before)
                     current = before
                 grads += [torch.from_numpy(of_bias), torch.from_numpy(of_weight)]
         return torch.from_numpy(current), None, *reversed(grads)
+
+
+def _split(x: Array, beside: int) -> tuple[Array, Array | None]:
+    """Return the columns that are normalised, and those beside them if there are any."""
+    return (np.ascontiguousarray(x[:, :-beside]), x[:, -beside:]) if beside else (x, None)
 
 
 @compiled
