@@ -131,7 +131,8 @@ def test_a_fingerprint_depends_on_every_input_and_not_on_names():
     first = cell_of(**inputs).fingerprint
     assert cell_of(**inputs | {"data": "b", "label": "m"}).fingerprint == first
     other_fold = fold_digest(fold._replace(validation=np.array([2])))
-    changes = {"graphs": "f1", "method": "wl", "configs": ({"x": 2},), "number": 1, "fold": other_fold, "seed": 1}
+    changes = {"graphs": "f1", "method": "wl", "configs": ({"x": 2},), "number": 1, "fold": other_fold, "seed": 1,
+               "groups": "scaffold", "train_size": 2}  # fmt: skip
     others = {cell_of(**inputs | {name: value}).fingerprint for name, value in changes.items()}
     assert len(others | {first}) == len(changes) + 1
 
@@ -208,8 +209,8 @@ def plan(small, tmp_path):
 def events_of(plan, label, folds, **changes):
     """What a child tells of some folds of a row."""
     entry, events = plan.entry("families", label), []
-    request = {"data": asdict(plan.data[0]), "label": label, "method": entry.method, "configs": entry.configs,
-               "seed": 0, "folds": folds, "estimator": None, "epochs": False}  # fmt: skip
+    request = {"data": asdict(plan.data[0]), "method": entry.method, "configs": entry.configs, "seed": 0,
+               "train_size": entry.train_size, "folds": folds, "estimator": None, "epochs": False}  # fmt: skip
     answer(request | changes, events.append, Session())
     return events
 

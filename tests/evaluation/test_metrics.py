@@ -28,9 +28,53 @@ def known_classification(y: np.ndarray, p: np.ndarray) -> dict[str, float]:
         "mcc": sk.matthews_corrcoef(y, guess),
         "roc_auc": sk.roc_auc_score(y, scores) if two else sk.roc_auc_score(y, scores, multi_class="ovr"),
         "pr_auc": sk.average_precision_score(y, scores) if two else sk.average_precision_score(hot, p, average="macro"),
+        **({"enrichment": y[p[:, 1].argmax()] / y.mean()} if two else {}),
         "log_loss": sk.log_loss(y, p, labels=labels),
         "brier": sk.brier_score_loss(y, p, labels=labels, scale_by_half=False),
     }
+
+
+def enrichment(y: np.ndarray, p: np.ndarray) -> float:
+    """Mean over many orders of ties of the enrichment factor among the first hundredth, rounded up."""
+    top, shares = int(np.ceil(len(y) / 100)), []
+    for seed in range(2000):
+        order = np.random.default_rng(seed).permutation(len(y))
+        best = order[np.argsort(-p[order], kind="stable")][:top]
+        shares.append(y[best].mean() / y.mean())
+    return float(np.mean(shares))
+
+
+@pytest.mark.parametrize("n", [5, 100, 101, 250])
+def test_enrichment_is_that_of_the_first_hundredth_in_expectation_over_ties(n: int) -> None:
+    rng = np.random.default_rng(n)
+    y = (rng.random(n) < 0.3).astype(int)
+    y[:2] = 0, 1
+    target = Target.of(y, "classification")
+    distinct, tied = rng.permutation(n) / n, rng.integers(0, 3, n) / 2
+    for p, tolerance in ((distinct, 1e-9), (tied, 0.15), (np.full(n, 0.5), 0.15)):
+        found = compute_metrics(target, y, np.stack([1 - p, p], axis=1))["enrichment"]
+        assert found == pytest.approx(enrichment(y, p), abs=tolerance)
+    assert compute_metrics(target, y, np.full((n, 2), 0.5))["enrichment"] == pytest.approx(1)
+
+
+def test_enrichment_of_a_perfect_order_is_one_over_the_share_of_actives() -> None:
+    y = np.array(["active"] * 4 + ["inactive"] * 396)[np.random.default_rng(0).permutation(400)]
+    target = Target.of(y, "classification")  # the second class counts: inactive
+    p = np.where(y == "inactive", 0.9, 0.1)
+    scores = np.stack([1 - p, p], axis=1)
+    assert compute_metrics(target, y, scores)["enrichment"] == pytest.approx(400 / 396)
+    codes = (y == "active").astype(int)
+    assert compute_metrics(Target.of(codes, "classification"), codes, scores[:, ::-1])["enrichment"] == 100
+
+
+def test_enrichment_needs_two_classes() -> None:
+    y = np.array([0, 1, 2] * 5)
+    found = compute_metrics(Target.of(y, "classification"), y, np.full((15, 3), 1 / 3))
+    assert "roc_auc" in found
+    assert "enrichment" not in found
+    with pytest.raises(ConfigError, match="enrichment is a metric of two classes, not of 3"):
+        metric_for("classification", "enrichment", 3)
+    assert metric_for("multilabel", "EF1").name == "enrichment"
 
 
 def known_regression(y: np.ndarray, values: np.ndarray) -> dict[str, float]:
@@ -53,7 +97,8 @@ def test_metrics_of_classes_are_scikit_learns_and_skip_missing_labels(seed: int,
     target = Target.of(y, "classification")
     expected = known_classification(codes, p)
     assert compute_metrics(target, y, p) == pytest.approx(expected)
-    assert list(compute_metrics(target, y, p)) == [metric.name for metric in metrics_for("classification")]
+    names = [metric.name for metric in metrics_for("classification") if classes == 2 or not metric.binary]
+    assert list(compute_metrics(target, y, p)) == names
     extra = rng.integers(0, len(y), 5)
     with_missing = np.insert(y, extra, "")
     scores = np.insert(p, extra, 1 / classes, axis=0)

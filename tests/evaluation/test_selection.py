@@ -87,6 +87,67 @@ def test_the_inner_fold_lies_within_the_training_graphs(small):
     assert given.train.tolist() == [*fold.train[:3], *fold.train[7:]]
 
 
+def test_the_inner_fold_keeps_groups_whole(small):
+    groups = np.arange(len(small)) // 3
+    fold = stratified_folds(small.y, 4, seed=0)[1]
+    for y in (small.y, np.random.default_rng(0).normal(size=(len(small), 1))):
+        inner = inner_fold(y, fold, 5, groups)
+        assert sorted([*inner.train, *inner.test]) == fold.train.tolist()
+        assert 1 <= len(inner.test) <= 3
+        assert not set(groups[inner.train]) & set(groups[inner.test])
+
+
+@pytest.mark.parametrize("method", ["deepsets", "wl", "capsule-svm", "gcaps"])
+def test_what_is_chosen_inside_a_grouped_fold_keeps_groups_whole(small, monkeypatch, method):
+    """Epochs, kernels and C are chosen on graphs of groups that were not trained on."""
+    import gcaps.kernels.svm
+    import gcaps.training.fit
+    import gcaps.training.random_capsules
+
+    groups, seen = np.arange(len(small)) // 4, []
+    graphs = replace(small, columns={"batch": groups})
+
+    def watched(function):
+        def call(*given, **options):
+            found = function(*given, **options)
+            own = options.get("groups", given[-1])
+            seen.extend((own, learn, check) for learn, check in (found if isinstance(found, list) else [found]))
+            return found
+
+        return call
+
+    for module, name in (
+        (gcaps.training.fit, "inner_split"),
+        (gcaps.estimators.kernel_svm, "inner_splits"),
+        (gcaps.training.random_capsules, "inner_splits"),
+    ):
+        monkeypatch.setattr(module, name, watched(getattr(module, name)))
+    capsules = {"layers": 1, "hidden": 4, "rank": 4}
+    config = {
+        "deepsets": {"epochs": 2, "hidden": 4, "selection": "validation"},
+        "wl": {"C": (1.0,), "n_iter": (1,), "inner_folds": 3},
+        "capsule-svm": {**capsules, "C": (1.0,), "gamma": (1.0,), "inner_folds": 3},
+        "gcaps": {**capsules, "epochs": 1, "fc": 8, "with_svm": True},
+    }[method]
+    evaluate(graphs, method, folds=2, split="group:batch", config=config, jobs=1)
+    assert len(seen) >= 2
+    for own, learn, check in seen:
+        assert len(check)
+        assert not set(own[learn]) & set(own[check])
+
+
+def test_a_grid_is_searched_on_other_groups_than_it_is_fitted_on(small, monkeypatch):
+    import gcaps.evaluation.worker as worker
+
+    groups, seen, inner = np.arange(len(small)) // 4, [], worker.inner_fold
+    monkeypatch.setattr(worker, "inner_fold", lambda *given: seen.append(inner(*given)) or seen[-1])
+    graphs = replace(small, columns={"batch": groups})
+    compare(graphs, "deepsets", folds=2, split="group:batch", grid=GRID, jobs=1)
+    assert len(seen) == 8
+    for fold in seen:
+        assert not set(groups[fold.train]) & set(groups[fold.test])
+
+
 def test_the_plane_keeps_most_variance_and_its_signs():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(30, 5)) * [9, 4, 1, 1, 1] + 7

@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from gcaps.errors import ConfigError, DataError
 from gcaps.evaluation import Fold, read_splits, stratified_folds
+from gcaps.evaluation.experiments import Evaluation, named_methods, rows_of
+from gcaps.evaluation.group_splits import TEST, TRAIN, VALIDATION, balanced_parts, group_folds, largest_first_parts
 from gcaps.evaluation.outcome import fold_digest
-from gcaps.evaluation.splits import Split, folds_of, group_folds, group_holdout, split_notes, write_splits
+from gcaps.evaluation.plan import Limits, make_plan
+from gcaps.evaluation.splits import Split, folds_of, groups_of, split_notes, write_splits
 from gcaps.testing import hostile_graphs
 
 
@@ -122,25 +125,60 @@ def test_group_folds_keep_groups_whole_and_test_every_graph_once(seed, folds, ma
         with pytest.raises(DataError, match="too few for"):
             group_folds(groups, folds, seed)
         return
-    parts = group_folds(groups, folds, seed)
-    assert sorted(np.concatenate([f.test for f in parts])) == list(range(60))
-    for fold in parts:
-        assert not np.intersect1d(groups[fold.train], groups[fold.test]).size
-    sizes = [len(f.test) for f in parts]
+    place = group_folds(groups, folds, seed)
+    assert set(place) == set(range(folds))
+    for group in np.unique(groups):
+        assert len(set(place[groups == group])) == 1
+    sizes = np.bincount(place)
     assert max(sizes) - min(sizes) <= np.bincount(groups).max()
 
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32 - 1), SIZES)
-def test_a_group_holdout_keeps_groups_whole(seed, n):
+def test_divisions_of_groups_keep_them_whole(seed, n):
     groups = np.unique(np.random.default_rng(seed).integers(0, n, n), return_inverse=True)[1]
-    fold = group_holdout(groups)
-    held = np.zeros(0, dtype=int) if fold.validation is None else fold.validation
-    trained = np.setdiff1d(fold.train, held)
-    for a, b in ((trained, held), (trained, fold.test), (held, fold.test)):
-        assert not np.intersect1d(groups[a], groups[b]).size
-    assert len(trained) + len(held) + len(fold.test) == n
-    assert len(trained) <= 0.8 * n
+    for parts in (largest_first_parts(groups), balanced_parts(groups, seed)):
+        for group in np.unique(groups):
+            assert len(set(parts[groups == group])) == 1
+        assert (parts == TRAIN).sum() <= 0.8 * n
+        assert (parts == VALIDATION).sum() <= 0.2 * n
+
+
+def chemprop_parts(scaffolds, rng):
+    """The balanced scaffold split as one would write it down, one group after the other."""
+    members = {}
+    for i, scaffold in enumerate(scaffolds):
+        members.setdefault(scaffold, []).append(i)
+    groups, count = list(members.values()), len(scaffolds)
+    groups = [groups[i] for i in rng.permutation(len(groups))]
+    large = [group for group in groups if len(group) > 0.05 * count]
+    small = [group for group in groups if len(group) <= 0.05 * count]
+    sides = {TRAIN: [], VALIDATION: [], TEST: []}
+    for group in large + small:
+        if len(sides[TRAIN]) + len(group) <= 0.8 * count:
+            sides[TRAIN] += group
+        elif len(sides[VALIDATION]) + len(group) <= 0.1 * count:
+            sides[VALIDATION] += group
+        else:
+            sides[TEST] += group
+    parts = np.zeros(count, dtype=int)
+    for side, positions in sides.items():
+        parts[positions] = side
+    return parts
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(10, 200), st.integers(2, 60))
+def test_balanced_parts_are_those_of_chemprops_split(seed, n, many):
+    scaffolds = [f"c{k}" for k in (np.random.default_rng(seed).random(n) ** 3 * many).astype(int)]
+    expected = chemprop_parts(scaffolds, np.random.default_rng(seed))
+    np.testing.assert_array_equal(balanced_parts(np.array(scaffolds), seed), expected)
+
+
+def test_large_groups_of_a_balanced_division_are_trained_on():
+    groups = np.array([0] * 30 + [1] * 6 + list(range(2, 66)))
+    for seed in range(5):
+        assert (balanced_parts(groups, seed)[:36] == TRAIN).all()
 
 
 @settings(max_examples=25, deadline=None)
@@ -203,16 +241,17 @@ SMILES = ["c1ccccc1" + "C" * i for i in range(8)] + ["C1CCCCC1" + "O" * (i % 2) 
 SMILES += ["C" * (i + 1) for i in range(5)] + ["c1ccncc1", "c1ccsc1", "C1CC1", "c1ccc2ccccc2c1"]
 
 
+@pytest.mark.parametrize("split", ["scaffold", "scaffold-balanced"])
 @pytest.mark.parametrize("folds", [1, 3])
-def test_scaffold_folds_keep_scaffolds_whole(folds):
+def test_scaffold_folds_keep_scaffolds_whole(folds, split):
     pytest.importorskip("rdkit")
-    from gcaps.evaluation.scaffolds import scaffolds_of
+    from gcaps.data.molecules.scaffolds import scaffolds_of
 
     graphs = with_columns(len(SMILES), smiles=SMILES)
     names = scaffolds_of(graphs)
     assert names[0] == names[7] == "c1ccccc1"
     assert len(set(names[14:19])) == 1, "acyclic molecules share the empty scaffold"
-    parts = folds_of(graphs, folds, "scaffold", 0, "regression")
+    parts = folds_of(graphs, folds, split, 0, "regression")
     check(parts, graphs)
     assert len(parts) == folds
     for fold in parts:
@@ -221,6 +260,28 @@ def test_scaffold_folds_keep_scaffolds_whole(folds):
         held = parts[0].validation
         assert held is None or not np.intersect1d(names[np.setdiff1d(parts[0].train, held)], names[held]).size
         assert "c1ccccc1" not in names[parts[0].test], "the largest are trained on"
+
+
+def test_balanced_scaffolds_are_divided_by_the_seed_and_largest_first_ones_are_not():
+    pytest.importorskip("rdkit")
+    graphs = with_columns(len(SMILES), smiles=SMILES)
+
+    def tests(split, folds):
+        return {tuple(folds_of(graphs, folds, split, seed, "regression")[0].test) for seed in range(5)}
+
+    assert len(tests("scaffold", 1)) == 1
+    assert len(tests("scaffold-balanced", 1)) > 1
+    assert tests("scaffold-balanced", 3) == tests("scaffold", 3)
+
+
+def test_groups_are_scaffolds_or_a_columns_values():
+    pytest.importorskip("rdkit")
+    graphs = with_columns(len(SMILES), smiles=SMILES, batch=np.arange(len(SMILES)) // 4)
+    assert groups_of(graphs, "random") is None
+    assert groups_of(graphs, "group:batch").tolist() == (np.arange(len(SMILES)) // 4).tolist()
+    for split in ("scaffold", "scaffold-balanced"):
+        assert len(set(groups_of(graphs, split)[:8])) == 1
+        assert groups_of(graphs, split).max() + 1 == 7
 
 
 def test_scaffolds_need_smiles():
@@ -302,6 +363,32 @@ def test_rare_classes_are_noted():
     assert split_notes(graphs, 3, None, "classification") == []
     (note,) = split_notes(graphs, 10, None, "classification")
     assert note == "classes with fewer graphs than the 10 folds are missing from some of them: b (4)"
+
+
+@pytest.mark.parametrize(
+    ("split", "folds", "words"),
+    [
+        (
+            "scaffold",
+            1,
+            "with one fold, scaffold does not depend on the seed; scaffold-balanced draws another division for each",
+        ),
+        ("group:batch", 1, "with one fold, group:batch does not depend on the seed; several folds do"),
+        ("time:batch", 3, "time:batch does not depend on the seed"),
+        ("scaffold-balanced", 1, None),
+        ("scaffold", 2, "scaffold draws the same ones with these seeds"),
+        ("group:batch", 3, None),
+        ("random", 1, None),
+    ],
+)
+def test_repetitions_with_the_same_folds_are_noted_with_the_remedy(split, folds, words):
+    pytest.importorskip("rdkit")
+    graphs = with_columns(len(SMILES), smiles=SMILES, batch=np.arange(len(SMILES)) // 2)
+    for seeds in ((0,), (0, 1, 2)):
+        rows = rows_of(graphs, named_methods("fgsd"), Evaluation(folds, split, seeds))
+        notes = make_plan(rows, Limits())[0].data[0].notes
+        expected = [f"every repetition has the same folds: {words}"] if words and len(seeds) > 1 else []
+        assert notes == expected
 
 
 def test_too_few_graphs_for_the_folds():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,6 +19,9 @@ from gcaps.evaluation.statistics import (
     holm,
     rank_methods,
 )
+from gcaps.report.study import Study
+from gcaps.report.summary import paired_words
+from tests.fake_runs import fake_comparison
 
 
 def test_nadeau_bengio_formula_written_out() -> None:
@@ -47,6 +51,50 @@ def test_equal_differences_have_no_variance_to_divide_by() -> None:
 def test_one_fold_cannot_be_tested() -> None:
     with pytest.raises(ValueError, match="two folds"):
         corrected_t_test([0.1], 0.1)
+
+
+def test_repetitions_of_one_division_are_paired_with_the_ratio_of_their_test_and_training_graphs() -> None:
+    comparison = fake_comparison(methods=("gcaps", "wl"), folds=1, seeds=range(5))
+    train, test = 90, 10
+    outcomes = []
+    for outcome in comparison.outcomes:
+        assert outcome.result is not None
+        fold = replace(
+            outcome.result,
+            **{name: getattr(outcome.result, name)[:test] for name in ("test", "y", "predictions", "scores")},
+            train_size=train,
+        )
+        outcomes.append(replace(outcome, result=fold))
+    study = Study.of(replace(comparison, outcomes=outcomes))
+    a, b = ([fold.accuracy for fold in study.entries["MUTAG", label].folds] for label in ("gcaps", "wl"))
+    d = np.subtract(a, b)
+    t = d.mean() / math.sqrt((1 / 5 + test / train) * d.var(ddof=1))
+    found = study.tests["MUTAG"]["gcaps", "wl"]
+    assert len(d) == 5
+    assert (found.t, found.p) == (pytest.approx(t), pytest.approx(2 * stats.t.sf(abs(t), 4)))
+    assert paired_words(study, "MUTAG") == "5 repetitions, n_test / n_train = 0.11"
+
+
+def test_repetitions_with_the_same_folds_count_once() -> None:
+    comparison = fake_comparison(methods=("gcaps", "wl"), folds=3, seeds=(0, 1))
+    planned = comparison.plan.data[0]
+    shared = replace(planned, folds=dict.fromkeys(planned.folds, planned.folds["0"]))
+    study = Study.of(replace(comparison, plan=replace(comparison.plan, data=[shared])))
+    values = {label: study.entries["MUTAG", label].values for label in ("gcaps", "wl")}
+    means = {
+        label: {fold: np.mean([found[seed, fold] for seed in (0, 1)]) for fold in range(3)}
+        for label, found in values.items()
+    }
+    expected = all_pairs(means, study.test_to_train("MUTAG"))["gcaps", "wl"]
+    assert study.tests["MUTAG"]["gcaps", "wl"].p == pytest.approx(expected.p)
+    assert paired_words(study, "MUTAG").startswith("3 folds of 2 repetitions")
+    assert Study.of(comparison).divisions("MUTAG") == 6
+    single = fake_comparison(methods=("gcaps", "wl"), folds=1, seeds=(0, 1))
+    planned = single.plan.data[0]
+    shared = replace(planned, folds=dict.fromkeys(planned.folds, planned.folds["0"]))
+    study = Study.of(replace(single, plan=replace(single.plan, data=[shared])))
+    assert study.tests["MUTAG"] == {}, "one division cannot be tested"
+    assert "too few for a test" in paired_words(study, "MUTAG")
 
 
 def test_holm_by_hand() -> None:

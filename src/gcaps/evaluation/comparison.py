@@ -19,7 +19,7 @@ from gcaps.evaluation.protocols import summarise
 from gcaps.evaluation.result import FoldResult, Result
 from gcaps.evaluation.splits import Fold
 
-DRAWN = re.compile(r"(?:the first \d+ of )?(\d+) (stratified|random|scaffold|\w+:.*) folds?, seed (\d+)")
+DRAWN = re.compile(r"(?:the first \d+ of )?(\d+) (stratified|random|scaffold(?:-balanced)?|\w+:.*) folds?, seed (\d+)")
 """The origin of folds that a seed draws, as a result states it."""
 
 
@@ -108,7 +108,10 @@ class Comparison:
         Raises:
             ConfigError: there is no such metric for the task of a data set.
         """
-        data = [replace(planned, metric=metric_for(planned.task, metric).name) for planned in self.plan.data]
+        data = [
+            replace(planned, metric=metric_for(planned.task, metric, len(planned.classes)).name)
+            for planned in self.plan.data
+        ]
         return replace(self, plan=replace(self.plan, data=data))
 
     def missing(self) -> list[Cell]:
@@ -150,6 +153,7 @@ class Comparison:
             command=found[0].command or self.plan.command,
             versions=found[0].versions,
             created=max(o.created for o in found),
+            train_size=entry.train_size,
         )
 
     @cached_property
@@ -194,7 +198,7 @@ def _of_result(result: Result) -> Comparison:
     configs = [_config(result, fold) for fold in result.folds]
     distinct = [config for place, config in enumerate(configs) if config not in configs[:place]]
     chosen = None if numbers == list(range(count)) else numbers
-    entry = PlannedEntry(result.label, result.method, data.name, distinct, [result.seed], chosen)
+    entry = PlannedEntry(result.label, result.method, data.name, distinct, [result.seed], chosen, result.train_size)
     plan = Plan("result", result.command, [data], [entry], Limits(), result.versions, result.created)
     outcomes = [
         Outcome(

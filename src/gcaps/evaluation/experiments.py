@@ -68,14 +68,17 @@ class Experiment(Section):
     folds: int = Field(10, ge=1, description="number of folds; 1: a single 80/10/10 division")
     split: str | None = Field(
         None,
-        description="stratified, random, scaffold, group:COLUMN, time:COLUMN, column:COLUMN, a file of folds or a "
-        "folder of them; by default stratified for classification, random otherwise",
+        description="stratified, random, scaffold, scaffold-balanced, group:COLUMN, time:COLUMN, column:COLUMN, a file "
+        "of folds or a folder of them; by default stratified for classification, random otherwise",
     )
     seeds: tuple[int, ...] = Field((0,), min_length=1, description="each repeats everything with other folds")
     task: str = Field("auto", description="auto, classification, multilabel or regression")
     metric: str | None = Field(None, description="the headline metric; by default that of the task")
     reading: dict[str, Any] = Field(
         {}, description="how tables are read: target, smiles, id, …, as gcaps.load takes them"
+    )
+    train_sizes: int | tuple[int, ...] = Field(
+        (), description="learning curves: sizes of parts of the training graphs, or the number of points"
     )
     grid: dict[str, dict[str, Any]] = Field({}, description="settings of methods; lists are chosen from")
     settings: dict[str, Any] = Field({}, description="settings that all entries share")
@@ -89,8 +92,10 @@ class Experiment(Section):
     def rows(self) -> list[Row]:
         """The rows to run."""
         methods = self.methods if self.methods is not None else () if self.entries else "all"
-        how = Evaluation(self.folds, self.split, tuple(self.seeds), self.task, self.metric, self.reading)
-        rows = rows_of(self.data, named_methods(methods, self.grid), how)
+        how = Evaluation(
+            self.folds, self.split, tuple(self.seeds), self.task, self.metric, self.reading, self.train_sizes
+        )
+        rows = rows_of(self.data, named_methods(methods, self.grid), how, optional=methods == "all")
         return rows + [row for entry in self.entries for one in entry.each() for row in self._rows_of(one, how)]
 
     def on(self, data: Sequence[str]) -> Experiment:
@@ -276,6 +281,7 @@ class Evaluation:
     task: str = "auto"
     metric: str | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
+    train_sizes: int | Sequence[int] = ()
 
     def row(
         self,
@@ -284,21 +290,25 @@ class Evaluation:
         configs: list[dict[str, Any]],
         source: str | Path | GraphSet,
         first: int | None = None,
+        *,
+        optional: bool = False,
     ) -> Row:
         """A row of a comparison that is evaluated so."""
         split = self.split if self.split is None or isinstance(self.split, str | Path) else tuple(self.split)
         return Row(
             *(label, method, configs, source, self.seeds, self.folds, first, split, self.task, self.metric),
             dict(self.reading),
+            optional,
+            self.train_sizes if isinstance(self.train_sizes, int) else tuple(self.train_sizes),
         )
 
 
-def rows_of(data: Any, named: Mapping[str, Named], how: Evaluation) -> list[Row]:
-    """Every method on every data set."""
+def rows_of(data: Any, named: Mapping[str, Named], how: Evaluation, *, optional: bool = False) -> list[Row]:
+    """Every method on every data set; with ``optional``, where it takes such graphs."""
     if how.split is not None and not isinstance(how.split, str | Path):
         how = replace(how, split=tuple(how.split))  # the same object in every row
     return [
-        how.row(label, method, configs, source)
+        how.row(label, method, configs, source, optional=optional)
         for source in sources_of(data, how.reading)
         for label, (method, configs, _) in named.items()
     ]

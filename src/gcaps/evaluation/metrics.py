@@ -1,7 +1,8 @@
 """Metrics of predictions: which there are for each task, and their values, for each target and as a mean over targets.
 
-All are scikit-learn's (Spearman's correlation is SciPy's). A metric that some graphs do not define, such as ROC AUC
-where all of them have the same class, is NaN for a single target and is left out of means and dictionaries.
+All are scikit-learn's, except Spearman's correlation, which is SciPy's, and the enrichment factor. A metric that some
+graphs do not define, such as ROC AUC where all of them have the same class, is NaN for a single target and is left out
+of means and dictionaries.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from gcaps.errors import ConfigError
 Needs = Literal["predictions", "probabilities"]
 CLASSES: tuple[Task, ...] = ("classification", "multilabel")
 NUMBERS: tuple[Task, ...] = ("regression",)
+TOP = 0.01
+"""Share of the graphs that the enrichment factor looks at."""
 
 
 class Metric(NamedTuple):
@@ -38,6 +41,8 @@ class Metric(NamedTuple):
     """Whether values are shown in percent."""
     unit: bool = False
     """Whether values are in the target's unit; others are pure numbers."""
+    binary: bool = False
+    """Whether it is defined for targets with two classes only."""
 
     @property
     def sign(self) -> int:
@@ -129,6 +134,21 @@ def _one_versus_rest(score: Callable[..., Any], y: Array, probabilities: Array) 
     return float(np.mean([score(y == code, probabilities[:, code]) for code in chosen]))
 
 
+def _enrichment(y: Array, probabilities: Array, classes: int) -> float:
+    """The share of the second class among the 1 % with its highest probabilities, over its share among all.
+
+    At least one graph is selected; of graphs that tie for the last places, their mean counts.
+    """
+    if probabilities.shape[1] != 2:
+        return math.nan
+    active, p = y == 1, probabilities[:, 1]
+    selected = -(-len(y) // round(1 / TOP))
+    last = np.partition(p, -selected)[-selected]
+    sure, tied = p > last, p == last
+    found = active[sure].sum() + (selected - sure.sum()) * active[tied].mean()
+    return float(found / selected / active.mean())
+
+
 def _log_loss(y: Array, probabilities: Array, classes: int) -> float:
     from sklearn.metrics import log_loss
 
@@ -181,6 +201,7 @@ METRICS: dict[str, Metric] = {
         Metric("mcc", "MCC", CLASSES, True, "predictions", _mcc),
         Metric("roc_auc", "ROC AUC", CLASSES, True, "probabilities", _roc_auc),
         Metric("pr_auc", "PR AUC", CLASSES, True, "probabilities", _pr_auc),
+        Metric("enrichment", "EF 1 %", CLASSES, True, "probabilities", _enrichment, binary=True),
         Metric("log_loss", "log-loss", CLASSES, False, "probabilities", _log_loss),
         Metric("brier", "Brier score", CLASSES, False, "probabilities", _brier),
         Metric("rmse", "RMSE", NUMBERS, False, "predictions", _rmse, unit=True),
@@ -192,13 +213,19 @@ METRICS: dict[str, Metric] = {
 """Every metric by name, in the order of tables.
 
 F1 is that of the second class where there are two, and the mean over the classes (macro) otherwise; ROC AUC and PR AUC
-(average precision) likewise, one class versus the rest. The Brier score is Brier's sum over all classes, 0 to 2.
+(average precision) likewise, one class versus the rest. The enrichment factor is that of the second of two classes: 1
+for a random order, at most one over the share of the class. The Brier score is Brier's sum over all classes, 0 to 2.
 """
-ALIASES = {"matthews_corrcoef": "mcc", "average_precision": "pr_auc", "auc": "roc_auc", "auroc": "roc_auc"}
+ALIASES = {
+    "matthews_corrcoef": "mcc",
+    "average_precision": "pr_auc",
+    **dict.fromkeys(("auc", "auroc"), "roc_auc"),
+    **dict.fromkeys(("ef", "ef1", "enrichment_factor"), "enrichment"),
+}
 """Other names that are understood: scikit-learn's, and common short forms."""
 HEADLINE: dict[Task, str] = {"classification": "accuracy", "multilabel": "roc_auc", "regression": "rmse"}
 """The metric by which methods are compared, unless another is chosen."""
-TWO_CLASSES = ("balanced_accuracy", "f1", "mcc", "roc_auc", "pr_auc")
+TWO_CLASSES = ("balanced_accuracy", "f1", "mcc", "roc_auc", "pr_auc", "enrichment")
 """Metrics that are undefined where all graphs have the same class."""
 
 
@@ -207,11 +234,16 @@ def metrics_for(task: Task) -> list[Metric]:
     return [metric for metric in METRICS.values() if task in metric.tasks]
 
 
-def metric_for(task: Task, name: str | None = None) -> Metric:
+def metric_for(task: Task, name: str | None = None, classes: int = 2) -> Metric:
     """Return the metric called ``name``, by default the task's headline metric.
 
+    Args:
+        task: the task.
+        name: of the metric, or one of :data:`ALIASES`.
+        classes: number of classes, where the task has them.
+
     Raises:
-        ConfigError: there is no such metric, or it does not apply to the task.
+        ConfigError: there is no such metric, or it does not apply to the task or to so many classes.
     """
     if name is None:
         return METRICS[HEADLINE[task]]
@@ -222,6 +254,8 @@ def metric_for(task: Task, name: str | None = None) -> Metric:
         raise ConfigError(f"there is no metric {name!r}; for {task} there are {known}")
     if task not in metric.tasks:
         raise ConfigError(f"{metric.name} is no metric of {task}; there are {known}")
+    if metric.binary and classes > 2:
+        raise ConfigError(f"{metric.name} is a metric of two classes, not of {classes}; pr_auc is defined for more")
     return metric
 
 

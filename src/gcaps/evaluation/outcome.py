@@ -56,11 +56,18 @@ class Cell:
     seed: int
     fingerprint: str
     """SHA-256 of all inputs; graphs and fold enter by their content, not by their names."""
+    train_size: int | None = None
+    """Number of the fold's training graphs that are trained on; None: all of them."""
 
     @property
     def key(self) -> Key:
         """What identifies it within its comparison."""
         return Key(self.data, self.label, self.seed, self.fold)
+
+    @property
+    def row(self) -> str:
+        """The label of the row that trains on all graphs."""
+        return full_label(self.label, self.train_size)
 
     @property
     def path(self) -> Path:
@@ -146,10 +153,13 @@ def cell_of(
     seed: int,
     task: Task = "classification",
     metric: str = "accuracy",
+    groups: str | None = None,
+    train_size: int | None = None,
 ) -> Cell:
     """The cell of a set with fingerprint ``graphs`` and of the fold ``number`` with digest ``fold``.
 
-    The task is an input; the metric only where it chooses among several configurations.
+    The task is an input; the metric only where it chooses among several configurations. ``groups`` names the split
+    whose groups inner validation keeps whole.
     """
     inputs: dict[str, Any] = {
         "data": graphs,
@@ -164,7 +174,21 @@ def cell_of(
         inputs["task"] = task
     if len(configs) > 1 and metric != "accuracy":
         inputs["metric"] = metric
-    return Cell(data, label, method, tuple(configs), number, seed, digest(inputs))
+    if groups is not None:
+        inputs["groups"] = groups
+    if train_size is not None:
+        inputs["train_size"] = train_size
+    return Cell(data, label, method, tuple(configs), number, seed, digest(inputs), train_size)
+
+
+def sized_label(label: str, train_size: int) -> str:
+    """The label of a row with a part of the training graphs of each fold."""
+    return f"{label} @ {train_size}"
+
+
+def full_label(label: str, train_size: int | None) -> str:
+    """The label of the row that trains on all graphs: what :func:`sized_label` was made from."""
+    return label if train_size is None else label.removesuffix(f" @ {train_size}")
 
 
 def fold_digest(fold: Fold) -> str:

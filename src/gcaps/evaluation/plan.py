@@ -10,16 +10,29 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gcaps.data.arrays import Ints
 from gcaps.data.catalog import load, located
 from gcaps.data.graphset import GraphSet
+from gcaps.data.molecules.required import is_molecules, require_molecules
+from gcaps.data.prepared import PreparedSet
 from gcaps.data.reading import Reading
 from gcaps.data.targets import Task, resolve_task
 from gcaps.errors import ConfigError, DataError, GcapsError
-from gcaps.estimators.registry import make_estimator
+from gcaps.estimators.registry import METHODS, make_estimator
+from gcaps.evaluation.learning_curve import curve_sizes
 from gcaps.evaluation.metrics import metric_for
-from gcaps.evaluation.outcome import Cell, as_folder, cell_of, digest, fold_digest
+from gcaps.evaluation.outcome import Cell, as_folder, cell_of, digest, fold_digest, full_label, sized_label
 from gcaps.evaluation.result import about, now, versions
-from gcaps.evaluation.splits import DEFAULT_SPLIT, Fold, Split, folds_of, split_notes, write_splits
+from gcaps.evaluation.splits import (
+    DEFAULT_SPLIT,
+    Fold,
+    Split,
+    folds_of,
+    groups_of,
+    repetition_note,
+    split_notes,
+    write_splits,
+)
 from gcaps.files import write_json
 
 FORMAT = 3
@@ -110,18 +123,30 @@ class PlannedData:
             raise DataError("holds other graphs than the comparison was planned with", str(self.path or self.source))
         return graphs
 
-    def fold(self, graphs: GraphSet, seed: int, number: int) -> Fold:
+    def groups(self, graphs: GraphSet | PreparedSet) -> Ints | None:
+        """[G] the groups, such as scaffolds, that folds keep whole; None where they keep none."""
+        return groups_of(graphs, self.split) if self.grouped else None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether folds are drawn so that they keep groups whole."""
+        return self.splits is None and Split.parse(self.split).grouped
+
+    def fold(self, graphs: GraphSet | PreparedSet, seed: int, number: int) -> Fold:
         """Fold ``number`` of ``seed``, drawn again or read from the splits file.
 
         Raises:
             DataError: the file is not there, or the fold is not that of the plan.
         """
-        planned = self.folds[str(seed)]
-        how = self.split if self.splits is None else find_splits(self.splits)
-        folds = folds_of(graphs, len(planned), how, seed, self.task)
+        planned, folds = self.folds[str(seed)], self.all_folds(graphs, seed)
         if number >= len(folds) or not matches(folds[number], planned[number]):
             raise DataError("holds other folds than the comparison was planned with", self.splits or self.source)
         return folds[number]
+
+    def all_folds(self, graphs: GraphSet | PreparedSet, seed: int) -> list[Fold]:
+        """The folds of ``seed``, drawn again or read from the splits file, those of the plan or not."""
+        how = self.split if self.splits is None else find_splits(self.splits)
+        return folds_of(graphs, len(self.folds[str(seed)]), how, seed, self.task)
 
     def origin(self, seed: int, chosen: Sequence[int] | None = None) -> str:
         """Where the folds (or those numbered ``chosen``) of a seed come from, in words."""
@@ -177,6 +202,13 @@ class PlannedEntry:
     seeds: list[int]
     folds: list[int] | None = None
     """The folds to run; None: all of them."""
+    train_size: int | None = None
+    """Number of each fold's training graphs that are trained on, a point of a learning curve; None: all of them."""
+
+    @property
+    def row(self) -> str:
+        """The label of the row that trains on all graphs."""
+        return full_label(self.label, self.train_size)
 
 
 @dataclass(frozen=True)
@@ -211,6 +243,8 @@ class Plan:
                 *(data.name, data.fingerprint, entry.label, entry.method, entry.configs, number, fold, seed),
                 task=data.task,
                 metric=data.metric,
+                groups=data.split if data.grouped else None,
+                train_size=entry.train_size,
             )
             for entry in self.entries
             for data in [self.of(entry.data)]
@@ -277,6 +311,10 @@ class Row:
     """The headline metric; None: that of the task."""
     reading: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of :func:`gcaps.load`."""
+    optional: bool = False
+    """Left out, instead of refused, where the method does not take such graphs."""
+    train_sizes: int | tuple[int, ...] = ()
+    """Points of a learning curve, see :func:`gcaps.evaluation.learning_curve.curve_sizes`."""
 
 
 @dataclass(frozen=True)
@@ -313,13 +351,15 @@ def make_plan(
     entries: list[PlannedEntry] = []
     memory = InMemory()
     for source, own in by_source.items():
-        data.append(_planned(source, own, memory, alone=len(by_source) == 1))
+        planned, own, smallest = _planned(source, own, memory, alone=len(by_source) == 1)
+        data.append(planned)
         if data[-1].name in {other.name for other in data[:-1]}:
             raise ConfigError(f"two data sets are called {data[-1].name}; save one under another name")
-        entries += [_entry(row, data[-1]) for row in own]
-        for label in (labels := [row.label for row in own]):
+        found = [entry for row in own for entry in _entries(row, planned, smallest)]
+        for label in (labels := [entry.label for entry in found]):
             if labels.count(label) > 1:
-                raise ConfigError(f"two rows on {data[-1].name} are called {label!r}; give one another label")
+                raise ConfigError(f"two rows on {planned.name} are called {label!r}; give one another label")
+        entries += found
     labels = list(dict.fromkeys(row.label for row in rows))
     call = f"gcaps.compare({[planned.source for planned in data]!r}, {labels!r})"
     return Plan(name, command or call, data, entries, limits, versions(), now()), memory
@@ -344,6 +384,13 @@ def _written(data: PlannedData, memory: InMemory, folder: Path) -> PlannedData:
     return data
 
 
+def _entries(row: Row, data: PlannedData, smallest: int) -> list[PlannedEntry]:
+    """The row on all training graphs and on parts of them; ``smallest`` is the number of the smallest fold."""
+    full = _entry(row, data)
+    sizes = [] if row.train_sizes == () else curve_sizes(row.train_sizes, smallest)
+    return [full, *(replace(full, label=sized_label(row.label, size), train_size=size) for size in sizes)]
+
+
 def _entry(row: Row, data: PlannedData) -> PlannedEntry:
     count = min(len(data.folds[str(seed)]) for seed in row.seeds)
     if row.first is not None and not 1 <= row.first <= count:
@@ -355,8 +402,13 @@ def _entry(row: Row, data: PlannedData) -> PlannedEntry:
     return PlannedEntry(row.label, row.method, data.name, row.configs, list(row.seeds), folds)
 
 
-def _planned(source: str | Path | GraphSet, rows: list[Row], memory: InMemory, *, alone: bool) -> PlannedData:
-    """Plan one data set; all rows on it must have the same folds."""
+def _planned(
+    source: str | Path | GraphSet, rows: list[Row], memory: InMemory, *, alone: bool
+) -> tuple[PlannedData, list[Row], int]:
+    """Plan one data set; return it, its rows and the number of training graphs of its smallest fold.
+
+    All rows on it must have the same folds.
+    """
     given = isinstance(source, GraphSet)
     how = rows[0].split if isinstance(rows[0].split, tuple) or rows[0].split is None else Split.parse(rows[0].split)
     reading = _changed(rows[0].reading)
@@ -365,6 +417,7 @@ def _planned(source: str | Path | GraphSet, rows: list[Row], memory: InMemory, *
     graphs = load(source, **reading)
     if graphs.y is None:
         raise DataError("has no targets to evaluate predictions with", graphs.name)
+    rows = [row for row in rows if _applies(row, graphs)]
     if not all(_same_folds(row, rows[0]) for row in rows):
         raise ConfigError(f"the rows on {graphs.name} have different folds; methods are compared on the same ones")
     if len({(row.task, row.metric) for row in rows}) > 1:
@@ -373,7 +426,8 @@ def _planned(source: str | Path | GraphSet, rows: list[Row], memory: InMemory, *
         memory.graphs[graphs.name] = graphs
     path = None if isinstance(source, GraphSet) else located(source)
     task, reason = resolve_task(graphs.y, rows[0].task, graphs.name)
-    metric = metric_for(task, rows[0].metric).name
+    known = about(graphs, task)
+    metric = metric_for(task, rows[0].metric, len(known["classes"])).name
     origin: str | None = None
     split: str | Path | tuple[Fold, ...] = DEFAULT_SPLIT[task]
     if isinstance(how, tuple):
@@ -384,20 +438,39 @@ def _planned(source: str | Path | GraphSet, rows: list[Row], memory: InMemory, *
     elif how is not None:
         split = str(how)
     seeds, folds = sorted({seed for row in rows for seed in row.seeds}), rows[0].folds
-    drawn = {str(seed): folds_of(graphs, folds, split, seed, task) for seed in seeds}
-    return PlannedData(
+    prepared = PreparedSet(graphs)
+    drawn = {str(seed): folds_of(prepared, folds, split, seed, task) for seed in seeds}
+    digests = {seed: [fold_digest(fold) for fold in parts] for seed, parts in drawn.items()}
+    notes = [*_skipped_notes(graphs), *split_notes(graphs, folds, str(split) if origin is None else "file", task)]
+    if len(seeds) > 1 and len({tuple(found) for found in digests.values()}) == 1:
+        notes.append(repetition_note("the file" if origin is not None else str(split), folds))
+    planned = PlannedData(
         source=graphs.name if given else str(source),
         path=None if path is None else str(path.resolve()),
         splits=origin,
-        folds={seed: [fold_digest(fold) for fold in parts] for seed, parts in drawn.items()},
+        folds=digests,
         copied=given,
         reason=reason,
         metric=metric,
         split=DEFAULT_SPLIT[task] if origin is not None else str(split),
         reading={} if given else reading,
-        notes=[*_skipped_notes(graphs), *split_notes(graphs, folds, str(split) if origin is None else "file", task)],
-        **about(graphs, task),
+        notes=notes,
+        **known,
     )
+    return planned, rows, min(len(fold.train) for parts in drawn.values() for fold in parts)
+
+
+def _applies(row: Row, graphs: GraphSet) -> bool:
+    """Whether a row's method takes such graphs.
+
+    Raises:
+        DataError: it does not, and the row is not optional.
+    """
+    if row.method is None or not METHODS[row.method].needs_molecules:
+        return True
+    if not row.optional:
+        require_molecules(graphs, row.method)
+    return is_molecules(graphs)
 
 
 def _changed(reading: Mapping[str, Any]) -> dict[str, Any]:

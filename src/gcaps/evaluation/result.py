@@ -160,6 +160,21 @@ class Result:
     """The protocol behind :attr:`score`."""
     repetitions: list[Result] = field(default_factory=list)
     """With several seeds, the result of each."""
+    train_size: int | None = None
+    """Number of training graphs, where only a part of each fold's is trained on."""
+    smaller: list[Result] = field(default_factory=list)
+    """With ``train_sizes``, the results with parts of the training graphs, the smallest first."""
+
+    @property
+    def learning_curve(self) -> list[tuple[int, Summary]]:
+        """Number of training graphs and the headline metric under the chosen protocol; the last point has all graphs.
+
+        Where folds differ in their number of training graphs, the last point has their mean, rounded.
+        """
+        return [
+            (round(float(np.mean([fold.train_size or 0 for fold in one.folds]))), one.protocols[self.protocol])
+            for one in (*self.smaller, self)
+        ]
 
     @property
     def task(self) -> Task:
@@ -193,7 +208,8 @@ class Result:
         """Write the result as a record (see :mod:`gcaps.evaluation.record`): ``NAME.json`` and ``NAME.npz``."""
         from gcaps.evaluation.comparison import Comparison
 
-        Comparison.of_results(self.repetitions or [self], Path(path).stem).save(path)
+        parts = [part for one in (self, *self.smaller) for part in one.repetitions or [one]]
+        Comparison.of_results(parts, Path(path).stem).save(path)
 
     @classmethod
     def read(cls, path: str | Path) -> Result:
@@ -204,11 +220,22 @@ class Result:
         """
         from gcaps.errors import GcapsError
         from gcaps.evaluation.comparison import Comparison
+        from gcaps.evaluation.outcome import full_label
 
         results = Comparison.read(path).results()
-        if len({(result.data["name"], result.label) for result in results}) != 1:
+        if len({(result.data["name"], full_label(result.label, result.train_size)) for result in results}) != 1:
             raise GcapsError(f"{path}: holds {len(results)} results; read it with gcaps.Comparison.read")
-        return cls.repeated(results)
+        return cls.joined(results)
+
+    @classmethod
+    def joined(cls, results: Sequence[Result]) -> Result:
+        """Join the results of one method on one data set: several seeds, and parts of the training graphs."""
+        sizes: dict[int | None, list[Result]] = {}
+        for result in results:
+            sizes.setdefault(result.train_size, []).append(result)
+        full = cls.repeated(sizes.pop(None))
+        smaller = [cls.repeated(found) for _, found in sorted(sizes.items(), key=lambda item: item[0] or 0)]
+        return replace(full, smaller=smaller)
 
     @classmethod
     def repeated(cls, results: Sequence[Result]) -> Result:

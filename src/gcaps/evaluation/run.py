@@ -61,6 +61,7 @@ def compare(
     task: str = "auto",
     metric: str | None = None,
     reading: Mapping[str, Any] | None = None,
+    train_sizes: int | Sequence[int] = (),
     grid: Grid | str | Path | None = None,
     splits: str | Path | Sequence[Fold] | None = None,
     jobs: int | None = None,
@@ -77,21 +78,23 @@ def compare(
     Args:
         data: one or a list of whatever :func:`gcaps.load` takes; None continues with the plan in ``run``, and only the
             arguments from ``jobs`` on count then.
-        methods: names of methods, as a list or joined with commas, ``"all"``; scikit-learn estimators or pipelines on
-            graphs; or ``{label: name | (name, settings) | estimator}``.
+        methods: names of methods, as a list or joined with commas, ``"all"`` (those for molecules where graphs
+            are); scikit-learn estimators or pipelines on graphs; or ``{label: name | (name, settings) | estimator}``.
         run: the folder that holds the plan and a file for each cell; what it holds already is not computed again. On a
             cluster all workers must see it. None keeps everything in memory.
         experiment: a TOML file or the name of an experiment, in place of ``data`` and the arguments up to ``grid``.
         folds: number of folds; 1 is a single division into 80 % training, 10 % validation and 10 % test graphs.
         split: ``"stratified"`` (default for classification), ``"random"`` (default otherwise), ``"scaffold"``,
-            ``"group:COLUMN"``, ``"time:COLUMN"``, ``"column:COLUMN"`` (says train, validation or test), a file of
-            folds, a folder with ``NAME.json`` for each set, or the folds themselves.
+            ``"scaffold-balanced"``, ``"group:COLUMN"``, ``"time:COLUMN"``, ``"column:COLUMN"`` (says train, validation
+            or test), a file of folds, a folder with ``NAME.json`` for each set, or the folds themselves.
         seeds: each decides folds and training.
         repeats: repeat everything with so many seeds, counted from the first of ``seeds``.
         task: ``"auto"``, ``"classification"``, ``"multilabel"`` or ``"regression"``.
         metric: by which methods are compared, see :mod:`gcaps.evaluation.metrics`; by default accuracy, ROC AUC or
             RMSE, by task.
         reading: further arguments of :func:`gcaps.load`, such as ``{"target": "Class"}``.
+        train_sizes: learning curves: also train on nested parts of each fold's training graphs of these sizes; a number
+            k is k points, each with half as many graphs as the next, the last with all of them.
         grid: for each method the settings to choose from on inner validation, ``{"gin": {"hidden": [16, 32]}}``; a
             TOML file of such tables; or ``"default"``. A value that is no list is fixed.
         splits: another name of ``split``.
@@ -120,9 +123,10 @@ def compare(
     else:
         named = named_methods(methods, grid)
         how = Evaluation(
-            *(folds, split if splits is None else splits, repeated(seeds, repeats), task, metric), reading or {}
+            *(folds, split if splits is None else splits, repeated(seeds, repeats), task, metric),
+            *(reading or {}, train_sizes),
         )
-        rows = rows_of(data, named, how)
+        rows = rows_of(data, named, how, optional=isinstance(methods, str) and methods == "all")
         own = {label: estimator for label, (_, _, estimator) in named.items() if estimator is not None}
     if run is not None and not _is_usable(Path(run)):
         raise GcapsError(f"{run}: is not the folder of a comparison; choose a new one")
@@ -162,6 +166,7 @@ def evaluate(
     task: str = "auto",
     metric: str | None = None,
     reading: Mapping[str, Any] | None = None,
+    train_sizes: int | Sequence[int] = (),
     config: Any = None,
     splits: str | Path | Sequence[Fold] | None = None,
     jobs: int | None = None,
@@ -181,6 +186,7 @@ def evaluate(
         task: ``"auto"``, ``"classification"``, ``"multilabel"`` or ``"regression"``.
         metric: the headline metric; by default accuracy, ROC AUC or RMSE, by task. The result holds all metrics.
         reading: further arguments of :func:`gcaps.load`, such as ``{"target": "Class"}``.
+        train_sizes: a learning curve, see :func:`gcaps.compare`: ``result.learning_curve`` has its points.
         config: settings of a method given by name: a dictionary, or its class in ``gcaps.config.CONFIGS``.
         splits: another name of ``split``.
         jobs: processes; by default as many as there are CPUs and folds.
@@ -199,7 +205,8 @@ def evaluate(
     if protocol != "honest" and not _has_epochs(name, settings):
         raise ConfigError(f"{label} has no epochs: only the protocol honest applies to it")
     how = Evaluation(
-        *(folds, split if splits is None else splits, repeated([seed], repeats), task, metric), reading or {}
+        *(folds, split if splits is None else splits, repeated([seed], repeats), task, metric),
+        *(reading or {}, train_sizes),
     )
     rows = rows_of(graphs, named, how)
     if len(rows) > 1:
@@ -208,7 +215,7 @@ def evaluate(
     on_epoch = None if report is None else lambda cell, epoch: report(cell.fold, epoch)
     plan, memory = make_plan(rows, Limits(), call)
     found = _Runner(plan, memory, {label: estimator}, jobs, on_epoch=on_epoch, strict=True).in_memory()
-    result = Result.repeated(found.results())
+    result = Result.joined(found.results())
     if protocol not in result.protocols:
         raise ConfigError(f"the protocol {protocol} is for accuracy; {result.metric} has only honest")
     return replace(result, protocol=protocol)
@@ -239,6 +246,7 @@ def _call(row: Row, label: str, settings: dict[str, Any]) -> str:
     given |= {"task": row.task} if row.task != "auto" else {}
     given |= {"metric": row.metric} if row.metric is not None else {}
     given |= {"reading": dict(row.reading)} if row.reading else {}
+    given |= {"train_sizes": row.train_sizes} if row.train_sizes != () else {}
     how = ", ".join(f"{key}={value!r}" for key, value in given.items())
     if row.method is None:
         return f"gcaps.evaluate({str(name)!r}, {settings['estimator']}, {how})"
@@ -335,12 +343,13 @@ class _Runner:
         """
         groups: dict[tuple[str, str, int, int], list[Cell]] = {}
         for cell in cells:
-            if cell.method is None and cell.label not in self.own:
-                raise ConfigError(f"{cell.label} is an estimator of yours; give data and methods again to continue")
+            if cell.method is None and cell.row not in self.own:
+                raise ConfigError(f"{cell.row} is an estimator of yours; give data and methods again to continue")
             fold = -1 if shares_folds(cell.method) else cell.fold
             groups.setdefault((cell.data, cell.label, cell.seed, fold), []).append(cell)
         tasks = [
-            Task(self.plan.of(data), tuple(group), self.own.get(label)) for (data, label, _, _), group in groups.items()
+            Task(self.plan.of(data), tuple(group), self.own.get(group[0].row))
+            for (data, _, _, _), group in groups.items()
         ]
         return sorted(tasks, key=lambda task: (-task.data.graphs, task.data.name, -len(task.cells)))
 

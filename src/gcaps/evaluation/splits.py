@@ -17,8 +17,18 @@ import numpy as np
 from gcaps.data.arrays import Array, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
+from gcaps.data.molecules.scaffolds import scaffolds_of
+from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Classes, Task, has_target, missing, resolve_task
 from gcaps.errors import ConfigError, DataError
+from gcaps.evaluation.group_splits import (
+    TEST,
+    TRAIN,
+    VALIDATION,
+    balanced_parts,
+    group_folds,
+    largest_first_parts,
+)
 
 
 class Fold(NamedTuple):
@@ -41,7 +51,7 @@ class Split:
 
     @classmethod
     def parse(cls, text: str | Path) -> Split:
-        """Read ``stratified``, ``random``, ``scaffold``, ``{group,time,column}:COLUMN`` or the path of a file.
+        """Read a split as it is given on the command line: a key of :data:`SPLITS`, ``KEY:COLUMN`` or a file's path.
 
         Raises:
             ConfigError: a column is missing, or there is no such way to split.
@@ -71,8 +81,13 @@ class Split:
         """Whether it gives one fold, however many are asked for."""
         return self.kind == "column"
 
+    @property
+    def grouped(self) -> bool:
+        """Whether graphs of one group, such as a scaffold, are never on both sides of a fold."""
+        return self.kind in ("scaffold", "scaffold-balanced", "group")
 
-SPLITS = ("stratified", "random", "scaffold", "group", "time", "column")
+
+SPLITS = ("stratified", "random", "scaffold", "scaffold-balanced", "group", "time", "column")
 """Ways to split a set."""
 WITH_COLUMN = ("group", "time", "column")
 """Those that take the name of a column."""
@@ -89,7 +104,7 @@ _SIDES = {
 
 
 def folds_of(
-    graphs: GraphSet,
+    graphs: GraphSet | PreparedSet,
     folds: int = 10,
     split: str | Path | Sequence[Fold] | None = None,
     seed: int = 0,
@@ -98,15 +113,17 @@ def folds_of(
     """Divide a set into folds; graphs without a target are in none of them.
 
     Args:
-        graphs: with targets, and with the columns that the split needs.
+        graphs: with targets, and with the columns that the split needs; a PreparedSet finds scaffolds once.
         folds: number of folds. 1 is a single division into 80 % training, 10 % validation and 10 % test graphs.
         split: see :meth:`Split.parse`; the folds themselves; by default stratified for classification, else random.
-        seed: decides stratified, random, scaffold and group folds.
+        seed: decides stratified, random, balanced scaffold, and several scaffold or group folds.
         task: the task that ``y`` poses.
 
     Raises:
         DataError: the set cannot be divided in this way; the message says why.
     """
+    prepared = PreparedSet.of(graphs)
+    graphs = prepared.graphs
     assert graphs.y is not None, "an evaluation needs targets"
     known = np.flatnonzero(has_target(graphs.y))
     if split is not None and not isinstance(split, str | Path):
@@ -131,15 +148,31 @@ def folds_of(
         if folds == 1:  # the first part is tested, the second is for validation
             parts = [Fold(parts[0].train, parts[0].test, parts[1].test if len(parts) > 2 else None)]
     else:
-        if how.kind == "scaffold":
-            from gcaps.evaluation.scaffolds import scaffolds_of
-
-            groups = scaffolds_of(graphs)[known]
+        groups = _groups(prepared, how)[known]
+        if folds > 1:
+            place = group_folds(groups, folds, seed, str(how))
+            parts = [Fold(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(folds)]
         else:
-            groups = _column(graphs, how.column, known, "group")
-        codes = np.unique(groups, return_inverse=True)[1]
-        parts = [group_holdout(codes, str(how))] if folds == 1 else group_folds(codes, folds, seed, str(how))
+            balanced = how.kind == "scaffold-balanced"
+            sides = balanced_parts(groups, seed) if balanced else largest_first_parts(groups)
+            parts = [_fold_of_parts(sides, groups, str(how))]
     return [Fold(known[p.train], known[p.test], None if p.validation is None else known[p.validation]) for p in parts]
+
+
+def groups_of(graphs: GraphSet | PreparedSet, split: str) -> Ints | None:
+    """[G] the number of the group that folds keep whole, of every graph; None where a split has no groups."""
+    how = Split.parse(split)
+    return np.unique(_groups(PreparedSet.of(graphs), how), return_inverse=True)[1] if how.grouped else None
+
+
+def _groups(prepared: PreparedSet, how: Split) -> Array:
+    """[G] the scaffold of each molecule, or the values of a column, which no graph with a target may lack."""
+    if how.kind != "group":
+        return scaffolds_of(prepared)
+    graphs = prepared.graphs
+    assert graphs.y is not None
+    _column(graphs, how.column, np.flatnonzero(has_target(graphs.y)), "group")
+    return np.asarray(graphs.columns[how.column])
 
 
 class GraphKFold:
@@ -208,45 +241,14 @@ def random_folds(graphs: int, folds: int, seed: int) -> list[Fold]:
     return [Fold(train.astype(np.int64), test.astype(np.int64)) for train, test in parts]
 
 
-def group_folds(groups: Ints, folds: int, seed: int, what: str = "group") -> list[Fold]:
-    """``folds`` folds of about equal size that keep every group [G] whole.
-
-    Groups are put, the largest first, into the fold that has the fewest graphs; ``seed`` decides between equals.
-    """
-    sizes = np.bincount(groups)
-    if len(sizes) < folds:
-        raise DataError(f"there are {len(sizes)} groups, too few for {folds} folds that keep each of them whole", what)
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(sizes))
-    order = order[np.argsort(-sizes[order], kind="stable")]
-    fold_of, filled = np.zeros(len(sizes), dtype=np.int64), np.zeros(folds, dtype=np.int64)
-    for group in order:
-        fold_of[group] = int(filled.argmin())
-        filled[fold_of[group]] += sizes[group]
-    place = fold_of[groups]
-    return [Fold(np.flatnonzero(place != k), np.flatnonzero(place == k)) for k in range(folds)]
-
-
-def group_holdout(groups: Ints, what: str = "group") -> Fold:
-    """One fold of 80 % training, 10 % validation and 10 % test graphs, groups kept whole.
-
-    With scaffolds as groups this is MoleculeNet's scaffold split (as in DeepChem): from the largest group to the
-    smallest, each is put into the first of training, validation and test that has room for it.
-    """
-    sizes, first = np.bincount(groups), np.unique(groups, return_index=True)[1]
-    limits = [len(groups) * (HOLDOUT - 2) / HOLDOUT, len(groups) * (HOLDOUT - 1) / HOLDOUT]
-    sides: tuple[list[int], ...] = ([], [], [])
-    counts = [0, 0, 0]
-    for group in sorted(range(len(sizes)), key=lambda g: (-sizes[g], -first[g])):
-        size = int(sizes[group])
-        side = 0 if counts[0] + size <= limits[0] else 1 if counts[0] + counts[1] + size <= limits[1] else 2
-        counts[side] += size
-        sides[side].append(group)
-    train, validation, test = (np.flatnonzero(np.isin(groups, side)) for side in sides)
+def _fold_of_parts(parts: Ints, groups: Array, what: str) -> Fold:
+    """The fold of a single division of groups into training, validation and test graphs."""
+    train, validation, test = (np.flatnonzero(parts == part) for part in (TRAIN, VALIDATION, TEST))
     if not len(test):  # a few large groups
         validation, test = test, validation
     if not len(train) or not len(test):
-        raise DataError(f"there are {len(sizes)} groups, too few or too unequal for training and test graphs", what)
+        count = len(np.unique(groups))
+        raise DataError(f"there are {count} groups, too few or too unequal for training and test graphs", what)
     return Fold(np.sort(np.concatenate([train, validation])), test, validation if len(validation) else None)
 
 
@@ -362,6 +364,18 @@ def split_notes(graphs: GraphSet, folds: int, split: str | None, task: Task) -> 
             listed = ", ".join(rare[:5]) + (", …" if len(rare) > 5 else "")
             notes.append(f"classes with fewer graphs than the {folds} folds are missing from some of them: {listed}")
     return notes
+
+
+def repetition_note(split: str, folds: int) -> str:
+    """What to know about repetitions that all have the same folds, and the remedy where there is one."""
+    how = Split.parse(split)
+    reason = f"{how} does not depend on the seed"
+    if how.kind in ("scaffold", "group") and folds == 1:
+        remedy = "scaffold-balanced draws another division for each" if how.kind == "scaffold" else "several folds do"
+        reason = f"with one fold, {reason}; {remedy}"
+    elif how.grouped or how.kind in ("stratified", "random"):
+        reason = f"{how} draws the same ones with these seeds"
+    return f"every repetition has the same folds: {reason}"
 
 
 def read_splits(path: str | Path, num_graphs: int) -> list[Fold]:

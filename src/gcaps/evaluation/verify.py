@@ -100,14 +100,18 @@ def _verdict(plan: Plan, planned: PlannedData, graphs: GraphSet, recorded: Outco
     fold = planned.fold(graphs, recorded.seed, recorded.fold)
     if fold.test.tolist() != recorded.result.test:
         raise GcapsError(f"its folds are others here ({planned.origin(recorded.seed)})")
-    configs = [recorded.config]
-    if recorded.candidates:  # the choice is repeated, too
-        configs = next(e.configs for e in plan.entries if (e.data, e.label) == (recorded.data, recorded.label))
+    entry = plan.entry(recorded.data, recorded.label)
+    assert entry is not None
+    configs = entry.configs if recorded.candidates else [recorded.config]  # the choice is repeated, too
     with threadpool_limits(1, user_api="blas"):
+        prepared = PreparedSet(graphs)
         worker = Worker(
-            *(PreparedSet(graphs), recorded.method, configs, recorded.seed), task=planned.task, metric=planned.metric
+            *(prepared, recorded.method, configs, recorded.seed),
+            task=planned.task,
+            metric=planned.metric,
+            groups=planned.groups(prepared),
         )
-        again = worker.run(fold, recorded.fold)
+        again = worker.run(fold, recorded.fold, train_size=entry.train_size)
     if again.config != recorded.config:
         return Verdict(name, "different", "another configuration was chosen")
     here = versions()

@@ -17,7 +17,9 @@ from gcaps.data.targets import Target, Task
 from gcaps.errors import GcapsError, MemoryLimitError
 from gcaps.estimators.base import GraphEstimator
 from gcaps.estimators.registry import METHODS, estimator_class, make_estimator
+from gcaps.evaluation.learning_curve import nested_fold
 from gcaps.evaluation.metrics import compute_metrics, encoded_metrics, mean_over_targets, metric_for
+from gcaps.evaluation.outcome import digest
 from gcaps.evaluation.plan import InMemory, PlannedData
 from gcaps.evaluation.result import FoldResult, as_lists
 from gcaps.evaluation.splits import Fold
@@ -53,6 +55,7 @@ class Worker:
         estimator: an estimator of the caller's; each fold fits a clone.
         task: what is predicted.
         metric: by which configurations are chosen.
+        groups: [G] groups, such as scaffolds, that inner validation and inner folds keep whole.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class Worker:
         estimator: Any = None,
         task: Task = "classification",
         metric: str | None = None,
+        groups: Ints | None = None,
     ) -> None:
         self.prepared, self.graphs = prepared, prepared.graphs
         self.method, self.configs, self.seed, self.estimator = method, list(configs), seed, estimator
@@ -72,6 +76,7 @@ class Worker:
         # classes and shape of all graphs, for the results; estimators find theirs on the training graphs
         self.target = Target.of(self.y, task, self.graphs.target_names, self.graphs.name)
         self.metric = metric_for(task, metric)
+        self.groups = groups
 
     def prepare(self) -> None:
         """Compute what the folds share, such as Gram matrices, where the method says that they do."""
@@ -79,8 +84,19 @@ class Worker:
             for config in self.configs:
                 make_estimator(self.method, config, self.seed, self.target.task).prepare(self.prepared)
 
-    def run(self, fold: Fold, number: int, on_epoch: OnEpoch | None = None) -> CellResult:
-        """Run fold ``number``: what is predicted for its test graphs, and how that was chosen."""
+    def run(
+        self, fold: Fold, number: int, on_epoch: OnEpoch | None = None, train_size: int | None = None
+    ) -> CellResult:
+        """Run fold ``number``: what is predicted for its test graphs, and how that was chosen.
+
+        Args:
+            fold: the fold.
+            number: its number.
+            on_epoch: called after each epoch.
+            train_size: train on so many of its training graphs; None: on all of them.
+        """
+        if train_size is not None:
+            fold = nested_fold(fold, self.target.encode(self.y), train_size, fold_seed(self.seed, number))
         if self.method is None:
             return self._run_own(fold, number)
         if self._constant(fold.train) is not None:
@@ -93,7 +109,11 @@ class Worker:
         began = time.perf_counter()
         estimator = self._estimator(config, number)
         estimator.fit_prepared(
-            self.prepared, fold.train, validation=fold.validation, watch=fold.test, on_epoch=on_epoch
+            *(self.prepared, fold.train),
+            validation=fold.validation,
+            groups=self.groups,
+            watch=fold.test,
+            on_epoch=on_epoch,
         )
         result = self._result(
             *(fold, number, self._scores(estimator, fold.test), began),
@@ -179,10 +199,10 @@ class Worker:
 
     def _inner_value(self, config: dict[str, Any], fold: Fold, number: int) -> float:
         """The metric of a configuration on held-back training graphs; the fold's test graphs are not used."""
-        inner = inner_fold(self.target.encode(self.y), fold, fold_seed(self.seed, number))
+        inner = inner_fold(self.target.encode(self.y), fold, fold_seed(self.seed, number), self.groups)
         if self._constant(inner.train) is not None:
             return math.nan
-        estimator = self._estimator(config, number).fit_prepared(self.prepared, inner.train)
+        estimator = self._estimator(config, number).fit_prepared(self.prepared, inner.train, groups=self.groups)
         found = compute_metrics(self.target, self.y[inner.test], self._scores(estimator, inner.test))
         return found.get(self.metric.name, math.nan)
 
@@ -264,7 +284,7 @@ class Session:
 
         Args:
             data: the set.
-            request: ``label``, ``method``, ``configs``, ``seed`` and the numbers of the ``folds``.
+            request: ``method``, ``configs``, ``seed``, ``train_size`` and the numbers of the ``folds``.
             estimator: of the caller's, where there is no method.
             tell: called with each event.
             epochs: whether to tell of epochs.
@@ -272,11 +292,12 @@ class Session:
         numbers: list[int] = request["folds"]
         try:
             tell({"event": "load"})
-            prepared = self._prepared_set(data, request["label"])
+            prepared = self._prepared_set(data, digest([request["method"], request["configs"]]))
             tell({"event": "prepare"})
             began = time.perf_counter()
             worker = Worker(
-                *(prepared, request["method"], request["configs"], request["seed"], estimator), data.task, data.metric
+                *(prepared, request["method"], request["configs"], request["seed"], estimator),
+                *(data.task, data.metric, data.groups(prepared)),
             )
             worker.prepare()
             shared = (time.perf_counter() - began) / len(numbers)
@@ -293,8 +314,8 @@ class Session:
                 tell({"event": "epoch", "fold": number, "epoch": epoch})
 
             try:
-                fold = self._fold(data, prepared.graphs, request["seed"], number)
-                found = worker.run(fold, number, on_epoch if epochs else None)
+                fold = self._fold(data, prepared, request["seed"], number)
+                found = worker.run(fold, number, on_epoch if epochs else None, request["train_size"])
             except Exception as error:
                 if not self._catch:
                     raise
@@ -303,9 +324,9 @@ class Session:
             seconds = shared + time.perf_counter() - began
             tell({"event": "done", "fold": number, "seconds": seconds, **asdict(found)})
 
-    def _prepared_set(self, data: PlannedData, label: str) -> PreparedSet:
-        """The set with what was computed for the same row before; other rows' work is dropped to save memory."""
-        key = (data.fingerprint, label)
+    def _prepared_set(self, data: PlannedData, settings: str) -> PreparedSet:
+        """The set with what was computed for the same method and settings before; other work is dropped."""
+        key = (data.fingerprint, settings)
         if self._prepared is None or self._prepared[0] != key:
             self._prepared = None
             self._prepared = key, PreparedSet(self._load(data))
@@ -319,7 +340,7 @@ class Session:
             self._graphs = data.fingerprint, data.load()
         return self._graphs[1]
 
-    def _fold(self, data: PlannedData, graphs: GraphSet, seed: int, number: int) -> Fold:
+    def _fold(self, data: PlannedData, graphs: PreparedSet, seed: int, number: int) -> Fold:
         if data.name in self._memory.folds:
             return self._memory.folds[data.name][number]
         return data.fold(graphs, seed, number)
@@ -353,12 +374,13 @@ def seeded_clone(estimator: Any, seed: int) -> Any:
     return found.set_params(**dict.fromkeys(names, seed))
 
 
-def inner_fold(y: Array, fold: Fold, seed: int) -> Fold:
+def inner_fold(y: Array, fold: Fold, seed: int, groups: Ints | None = None) -> Fold:
     """The training graphs of ``fold`` as a fold of their own; its test graphs are the validation graphs of the fold, or
-    a share of them, which is stratified if ``y`` [G] are class numbers."""
+    a share of them: whole ``groups`` [G], or stratified if ``y`` [G] are class numbers."""
     if fold.validation is not None:
         return Fold(np.setdiff1d(fold.train, fold.validation), fold.validation)
-    training, held = inner_split(y[fold.train], INNER_SHARE, seed)
+    own = None if groups is None else groups[fold.train]
+    training, held = inner_split(y[fold.train], INNER_SHARE, seed, own)
     return Fold(fold.train[training], fold.train[held])
 
 
