@@ -73,18 +73,18 @@ class Drawing:
     def path(self, points: Sequence[Point], kind: str, *, close: bool = False) -> None:
         """Add a line through points."""
         if points:
-            steps = "L".join(f"{_n(x)} {_n(y)}" for x, y in points)
+            steps = "L".join(f"{coordinate(x)} {coordinate(y)}" for x, y in points)
             self.parts.append(f'<path class="{kind}" d="M{steps}{"Z" if close else ""}"/>')
 
     def dots(self, points: Iterable[Point], kind: str, size: float) -> None:
         """Add round dots as one path of zero-length lines."""
-        steps = "".join(f"M{_n(x)} {_n(y)}h0" for x, y in points)
+        steps = "".join(f"M{coordinate(x)} {coordinate(y)}h0" for x, y in points)
         if steps:
-            self.parts.append(f'<path class="dots {kind}" stroke-width="{_n(size)}" d="{steps}"/>')
+            self.parts.append(f'<path class="dots {kind}" stroke-width="{coordinate(size)}" d="{steps}"/>')
 
     def segments(self, pairs: Iterable[tuple[Point, Point]], kind: str) -> None:
         """Add straight lines as one path."""
-        steps = "".join(f"M{_n(a)} {_n(b)}L{_n(c)} {_n(d)}" for (a, b), (c, d) in pairs)
+        steps = "".join(f"M{coordinate(a)} {coordinate(b)}L{coordinate(c)} {coordinate(d)}" for (a, b), (c, d) in pairs)
         if steps:
             self.parts.append(f'<path class="{kind}" d="{steps}"/>')
 
@@ -99,15 +99,24 @@ class Drawing:
         if shape == "cross":
             self.segments([((x - s, y - s), (x + s, y + s)), ((x - s, y + s), (x + s, y - s))], f"stroke {kind}")
         elif outline is None:
-            self.parts.append(f'<circle class="fill {kind}" cx="{_n(x)}" cy="{_n(y)}" r="{_n(1.1 * s)}"/>')
+            self.parts.append(
+                f'<circle class="fill {kind}" cx="{coordinate(x)}" cy="{coordinate(y)}" r="{coordinate(1.1 * s)}"/>'
+            )
         else:
             self.path([(x + dx, y + dy) for dx, dy in outline], f"fill {kind}", close=True)
+
+    def bars(self, x: Scale, y: Scale, edges: Sequence[float], tops: Sequence[float], kind: str) -> None:
+        """Add the bars of a histogram, from zero to ``tops`` [n] between neighboring ``edges`` [n+1]."""
+        for left, right, top in zip(edges[:-1], edges[1:], tops, strict=True):
+            if top:
+                a, b = x(left) + 0.6, x(right) - 0.6
+                self.path([(a, y(0)), (a, y(top)), (b, y(top)), (b, y(0))], f"fill {kind}", close=True)
 
     def text(self, x: float, y: float, words: str, anchor: str = "start", kind: str = "") -> None:
         """Add text; ``anchor`` is the end of its baseline (start, middle, end) at the point."""
         anchors = "" if anchor == "start" else f' text-anchor="{anchor}"'
         kinds = f' class="{kind}"' if kind else ""
-        self.parts.append(f'<text x="{_n(x)}" y="{_n(y)}"{anchors}{kinds}>{escape(words)}</text>')
+        self.parts.append(f'<text x="{coordinate(x)}" y="{coordinate(y)}"{anchors}{kinds}>{escape(words)}</text>')
 
     def axes(
         self, x: Scale, y: Scale, titles: tuple[str, str], y_text: Callable[[float], str] | None = None, count: int = 5
@@ -133,9 +142,9 @@ class Drawing:
 
     def svg(self) -> Markup:
         """Return the element."""
-        box = f"0 0 {_n(self.width)} {_n(self.height)}"
+        box = f"0 0 {coordinate(self.width)} {coordinate(self.height)}"
         head = f'<svg class="chart" viewBox="{box}" role="img" aria-label="{escape(self.label)}"'
-        return Markup(f'{head} style="max-width:{_n(1.2 * self.width)}px">{"".join(self.parts)}</svg>')
+        return Markup(f'{head} style="max-width:{coordinate(1.2 * self.width)}px">{"".join(self.parts)}</svg>')
 
 
 def clipped(text: object, limit: int = 18) -> str:
@@ -151,7 +160,12 @@ def number(value: float) -> str:
     return f"{value:.6g}"
 
 
-def _n(value: float) -> str:
+def signed_number(value: float) -> str:
+    """Format the value of a tick that may be negative."""
+    return number(value).replace("-", "−")
+
+
+def coordinate(value: float) -> str:
     """Format a coordinate to a tenth of a pixel."""
     text = f"{value:.1f}"
     return text[:-2] if text.endswith(".0") else text

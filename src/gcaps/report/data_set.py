@@ -14,9 +14,11 @@ from gcaps.data.arrays import Array, Ints
 from gcaps.data.audit import describe, facts
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import stored_hashes, wl_hashes
+from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Task
 from gcaps.errors import GcapsError
 from gcaps.evaluation.diagnostics import Hard, hardest_graphs
+from gcaps.evaluation.leakage import MoleculeLeakage, molecule_leakage
 from gcaps.evaluation.metrics import METRICS, Metric
 from gcaps.evaluation.outcome import Outcome
 from gcaps.evaluation.plan import PlannedData
@@ -25,9 +27,13 @@ from gcaps.evaluation.statistics import PairedTest
 from gcaps.report import figures
 from gcaps.report.class_errors import ClassRow, MethodErrors, class_errors, class_rows
 from gcaps.report.graph_drawing import draw_graph
+from gcaps.report.learning_curve import CurveSection, curve_section
+from gcaps.report.molecule_drawing import are_drawable
+from gcaps.report.molecules import MoleculePart, molecule_part
+from gcaps.report.neighbors import shown_molecule
 from gcaps.report.residuals import MethodResiduals, method_residuals
 from gcaps.report.study import OURS, Baseline, Entry, Majority, MethodName, Study
-from gcaps.report.summary import published_beside, spread
+from gcaps.report.summary import paired_words, published_beside, spread
 
 MAX_DRAWN = 8
 """Number of graphs that are drawn."""
@@ -56,6 +62,10 @@ class LoadedData:
     """Why it could not."""
     facts: dict[str, str] = field(default_factory=dict)
     leakage: Leakage | None = None
+    molecules: MoleculeLeakage | None = None
+    """Only of molecules."""
+    folds: dict[int, Fold] = field(default_factory=dict)
+    """Of the first seed, those that were tested."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +92,9 @@ class DrawnGraph:
     """None if the data could not be loaded."""
     picture: Markup | None = None
     """None if the graph is too large or could not be loaded."""
+    id: str = ""
+    """Name of a molecule."""
+    smiles: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,9 +132,13 @@ class DataSection:
     methods: list[MethodName]
     """Methods with at least one result, in the order of the plan."""
     differences: list[Difference]
+    paired: str
+    """What the tests between methods are over."""
     metrics: list[MetricRow]
     targets: list[TargetRow]
     """Only where there are several."""
+    curve: CurveSection | None
+    """Only where methods were also trained on parts of the training graphs."""
     values: dict[tuple[int, int], list[float | None]]
     """By seed and fold, the headline metric of each method."""
     folds: list[Outcome]
@@ -147,6 +164,8 @@ class DataSection:
     class_rows: list[ClassRow]
     chosen: list[tuple[MethodName, str]]
     """Settings chosen on the training graphs, and in how many folds."""
+    molecules: MoleculePart | None
+    """None if the graphs are not molecules, could not be loaded, or RDKit is missing."""
 
 
 def data_section(study: Study, number: int) -> DataSection:
@@ -157,7 +176,8 @@ def data_section(study: Study, number: int) -> DataSection:
     classes = study.classes(data)
     entries = [entry for entry in study.of_set(data) if entry.folds]
     complete = study.complete(data)
-    loaded = load_data(planned, *_test_folds(entries))
+    seed, tests = _test_folds(entries)
+    loaded = load_data(planned, seed, tests)
     size = figures.LARGE if study.single else figures.SMALL
     bounds = figures.curve_bounds(entries)
     errors: list[MethodErrors] = []
@@ -187,8 +207,10 @@ def data_section(study: Study, number: int) -> DataSection:
         loaded=loaded,
         methods=[entry.name for entry in entries],
         differences=[] if study.single else _differences(study, data),
+        paired=paired_words(study, data),
         metrics=_metric_rows(entries),
         targets=_target_rows(entries, planned.targets),
+        curve=curve_section(study, data),
         values=_values(entries),
         folds=[] if alone is None else [outcome for outcome in alone.outcomes if outcome.result is not None],
         pictures=pictures,
@@ -205,7 +227,21 @@ def data_section(study: Study, number: int) -> DataSection:
         tested=len(truth),
         class_rows=class_rows(entries, truth, classes) if planned.task == "classification" else [],
         chosen=[(e.name, found) for e in entries if (found := _chosen(e))],
+        molecules=_molecules(planned, complete or entries, loaded, seed),
     )
+
+
+def _molecules(planned: PlannedData, entries: list[Entry], loaded: LoadedData, seed: int) -> MoleculePart | None:
+    """Return what is shown about molecules; neighbors are sought in the training graphs of the same seed and fold."""
+    tests = {(o.seed, o.fold): o.result.test for e in entries for o in e.outcomes if o.result is not None}
+
+    def training(chosen: int, number: int) -> Array:
+        if chosen == seed and number in loaded.folds:
+            return loaded.folds[number].train
+        assert loaded.graphs is not None
+        return _fold(planned, loaded.graphs, chosen, number, tests[chosen, number]).train
+
+    return molecule_part(entries, planned, loaded.graphs, loaded.folds, seed, training)
 
 
 def _drawn(
@@ -283,14 +319,18 @@ def load_data(planned: PlannedData, seed: int, tests: Mapping[int, Sequence[int]
         graphs = planned.load()
     except GcapsError as error:
         return LoadedData(None, str(error))
-    folds = []
-    for number, test in tests.items():
-        try:
-            fold = planned.fold(graphs, seed, number)
-        except GcapsError:  # folds that the caller gave: all graphs that are not tested
-            fold = Fold(np.setdiff1d(np.arange(len(graphs)), test), np.asarray(test, dtype=np.int64))
-        folds.append(fold)
-    return LoadedData(graphs, None, describe(facts(graphs)), find_leakage(graphs, folds, planned.task))
+    folds = {number: _fold(planned, graphs, seed, number, test) for number, test in tests.items()}
+    prepared, every = PreparedSet(graphs), list(folds.values())
+    leakage = find_leakage(graphs, every, planned.task)
+    return LoadedData(graphs, None, describe(facts(prepared)), leakage, molecule_leakage(prepared, every), folds)
+
+
+def _fold(planned: PlannedData, graphs: GraphSet, seed: int, number: int, test: Sequence[int]) -> Fold:
+    """Return a fold of the plan; of folds that the caller gave, all graphs that are not tested were trained on."""
+    try:
+        return planned.fold(graphs, seed, number)
+    except GcapsError:
+        return Fold(np.setdiff1d(np.arange(len(graphs)), test), np.asarray(test, dtype=np.int64))
 
 
 def find_leakage(graphs: GraphSet, folds: Sequence[Fold], task: Task = "classification") -> Leakage:
@@ -347,6 +387,12 @@ def _with_pictures(drawn: list[DrawnGraph], graphs: GraphSet | None, data: str) 
     """Add drawings; the most frequent node labels of the data set have the first colors, in every drawing."""
     if graphs is None:
         return drawn
+    if are_drawable(graphs):
+        molecules = [shown_molecule(graphs, item.graph) for item in drawn]
+        return [
+            replace(item, nodes=int(graphs.sizes[item.graph]), picture=m.picture, id=m.id, smiles=m.smiles)
+            for item, m in zip(drawn, molecules, strict=True)
+        ]
     colors: dict[int, int] = {}
     if graphs.node_labels is not None:
         labels, counts = np.unique(graphs.node_labels[:, 0], return_counts=True)

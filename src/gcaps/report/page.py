@@ -8,26 +8,23 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
 from gcaps.config import CONFIGS
 from gcaps.errors import ConfigError
 from gcaps.evaluation.comparison import Comparison
-from gcaps.evaluation.metrics import Metric
 from gcaps.evaluation.published import RULES, SOURCES, published_graphs
 from gcaps.evaluation.result import FoldResult
 from gcaps.files import write_text
 from gcaps.report import figures, summary
 from gcaps.report.data_set import DataSection, data_section
 from gcaps.report.study import ALPHA, FAMILIES, LEAST_RANKED, OURS, STATUS, Study
+from gcaps.report.template import environment, read_resource
 from gcaps.report.text import FORMATS
 
-_HERE = resources.files("gcaps.report")
 _REASON = re.compile(r"(\w+) = .*?(?: \(auto: (.*)\)| has no effect: (.*))")
 
 OnStep = Callable[[str, int, int], None]
@@ -66,25 +63,7 @@ def report_text(
 
 
 def _page(study: Study, on_step: OnStep) -> str:
-    environment = Environment(
-        loader=FunctionLoader(lambda name: _HERE.joinpath(name).read_text(encoding="utf-8")),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        percent=summary.percent,
-        points=summary.points,
-        p=summary.p_text,
-        spread=summary.spread,
-        unit=summary.with_unit,
-        value=_value,
-        title=_title,
-        repetitions=summary.repetition_text,
-        published=summary.published_text,
-    )
-    script = _HERE.joinpath("page.js").read_text(encoding="utf-8")
+    script = read_resource("page.js")
     sections: list[DataSection] = []
     for number, planned in enumerate(study.sets):
         on_step(planned.name, number, len(study.sets) + 1)
@@ -93,54 +72,51 @@ def _page(study: Study, on_step: OnStep) -> str:
     rows = summary.table_rows(study)
     outcomes = [outcome for entry in study.entries.values() for outcome in entry.outcomes]
     sizes = {planned.name: published_graphs(planned.name) for planned in study.sets}
-    return environment.get_template("page.html.j2").render(
-        study=study,
-        plan=study.plan,
-        many=len(study.sets) > 1,
-        single=study.single,
-        alone=study.single and len(study.sets) == 1,
-        ours=OURS,
-        script=Markup(script),
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        title=study.title,
-        spread_note=summary.spread_note(study),
-        least_ranked=LEAST_RANKED,
-        headlines=[summary.headline(study, planned.name) for planned in study.sets],
-        overall=[text for text in (summary.rank_headline(study), summary.win_counts(study)) if text],
-        rows=rows,
-        families={key: words for key, (words, _, _) in FAMILIES.items() if any(row.family == key for row in rows)},
-        marks=FAMILIES,
-        has_published=any(cell.published for row in rows for cell in row.cells),
-        protocols=dict.fromkeys(
-            (p.protocol, SOURCES[p.source]) for row in rows for cell in row.cells for p in cell.published
-        ),
-        protocol_rules=RULES,
-        other_sizes={p.name: (size, p.graphs) for p in study.sets if (size := sizes[p.name]) not in (None, p.graphs)},
-        alpha=ALPHA,
-        sections=sections,
-        gains=None if study.single else figures.rule_gains(study),
-        with_epochs=[e for p in study.sets for e in study.complete(p.name) if len(e.protocols) > 1],
-        baseline=study.baseline(study.sets[0].name),
-        set_numbers={planned.name: number for number, planned in enumerate(study.sets)},
-        diagram=None if study.ranks is None else figures.critical_difference_diagram(study.ranks, study.names),
-        done=sum(outcome.status == "done" for outcome in outcomes),
-        cells=len(outcomes) + len(study.missing),
-        hours=sum(outcome.seconds for outcome in outcomes) / 3600,
-        missing=_missing(study),
-        commands=list(dict.fromkeys(outcome.command or study.plan.command for outcome in outcomes))
-        or [study.plan.command],
-        settings={label: settings_of(study, label) for label in study.names},
-        versions=_versions(study),
+    return (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            study=study,
+            plan=study.plan,
+            many=len(study.sets) > 1,
+            single=study.single,
+            alone=study.single and len(study.sets) == 1,
+            ours=OURS,
+            script=Markup(script),
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            title=study.title,
+            spread_note=summary.spread_note(study),
+            least_ranked=LEAST_RANKED,
+            headlines=[summary.headline(study, planned.name) for planned in study.sets],
+            overall=[text for text in (summary.rank_headline(study), summary.win_counts(study)) if text],
+            rows=rows,
+            families={key: words for key, (words, _, _) in FAMILIES.items() if any(row.family == key for row in rows)},
+            marks=FAMILIES,
+            has_published=any(cell.published for row in rows for cell in row.cells),
+            protocols=dict.fromkeys(
+                (p.protocol, SOURCES[p.source]) for row in rows for cell in row.cells for p in cell.published
+            ),
+            protocol_rules=RULES,
+            other_sizes={
+                p.name: (size, p.graphs) for p in study.sets if (size := sizes[p.name]) not in (None, p.graphs)
+            },
+            alpha=ALPHA,
+            sections=sections,
+            gains=None if study.single else figures.rule_gains(study),
+            with_epochs=[e for p in study.sets for e in study.complete(p.name) if len(e.protocols) > 1],
+            baseline=study.baseline(study.sets[0].name),
+            set_numbers={planned.name: number for number, planned in enumerate(study.sets)},
+            diagram=None if study.ranks is None else figures.critical_difference_diagram(study.ranks, study.names),
+            done=sum(outcome.status == "done" for outcome in outcomes),
+            cells=len(outcomes) + len(study.missing),
+            hours=sum(outcome.seconds for outcome in outcomes) / 3600,
+            missing=_missing(study),
+            commands=list(dict.fromkeys(outcome.command or study.plan.command for outcome in outcomes))
+            or [study.plan.command],
+            settings={label: settings_of(study, label) for label in study.names},
+            versions=_versions(study),
+        )
     )
-
-
-def _value(value: float, metric: Metric, digits: int = 2) -> str:
-    return metric.text(value, digits=digits)
-
-
-def _title(words: str) -> str:
-    """Capitalise the first letter and leave the others."""
-    return words[:1].upper() + words[1:]
 
 
 def _missing(study: Study) -> list[dict[str, Any]]:

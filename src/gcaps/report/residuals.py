@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from gcaps.data.arrays import Floats
 from gcaps.evaluation.metrics import METRICS
-from gcaps.report.chart import Drawing, Scale, clipped, number, padded
+from gcaps.report.chart import Drawing, Scale, clipped, padded, signed_number
 from gcaps.report.study import Entry, MethodName
 
 MAX_ERRORS = 10
@@ -96,7 +96,7 @@ def predicted_scatter(entry: Entry, target: str, truth: Floats, values: Floats, 
     picture = Drawing(*size, label)
     low, high = padded([*truth.tolist(), *values.tolist()], 0.04, 1e-9)
     x, y = Scale(low, high, 46, size[0] - 8), Scale(low, high, size[1] - 38, 24)
-    picture.axes(x, y, (f"true {clipped(target, 24)}", "predicted"), _number, count=5)
+    picture.axes(x, y, (f"true {clipped(target, 24)}", "predicted"), signed_number, count=5)
     picture.segments([((x(low), y(low)), (x(high), y(high)))], "stroke thin muted dashed")
     step = -(-len(truth) // _MAX_DOTS)
     pairs = zip(truth[::step].tolist(), values[::step].tolist(), strict=True)
@@ -113,14 +113,7 @@ def residual_histogram(entry: Entry, target: str, residuals: Floats, size: tuple
     counts, edges = np.histogram(residuals, bins=21, range=(-reach, reach))
     x = Scale(-1.02 * reach, 1.02 * reach, 46, size[0] - 8)
     y = Scale(0, 1.08 * max(int(counts.max()), 1), size[1] - 38, 24)
-    picture.axes(x, y, (f"predicted − true {clipped(target, 24)}", "graphs"), _number, count=5)
-    for left, right, count in zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True):
-        if count:
-            a, b = x(left) + 0.6, x(right) - 0.6
-            picture.path([(a, y(0)), (a, y(count)), (b, y(count)), (b, y(0))], "fill blue", close=True)
+    picture.axes(x, y, (f"predicted − true {clipped(target, 24)}", "graphs"), signed_number, count=5)
+    picture.bars(x, y, edges.tolist(), counts.tolist(), "blue")
     picture.segments([((x(0), y.start), (x(0), y.end))], "stroke thin muted dashed")
     return picture.svg()
-
-
-def _number(value: float) -> str:
-    return number(value).replace("-", "−")

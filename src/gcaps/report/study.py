@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from gcaps.estimators.registry import METHODS
 from gcaps.evaluation.comparison import Comparison
 from gcaps.evaluation.metrics import METRICS, Metric, metric_for
 from gcaps.evaluation.outcome import Cell, Outcome
-from gcaps.evaluation.plan import Plan, PlannedData
+from gcaps.evaluation.plan import TEST_ONLY, Plan, PlannedData
 from gcaps.evaluation.protocols import summarise, summarise_metrics
 from gcaps.evaluation.result import FoldResult, Summary
 from gcaps.evaluation.statistics import PairedTest, Ranks, all_pairs, rank_methods
@@ -208,23 +208,31 @@ class Study:
     """By data set and label; a label need not be planned on every data set."""
     missing: list[Cell]
     """Cells without an outcome."""
+    smaller: dict[tuple[str, str], list[Entry]] = field(default_factory=dict)
+    """Points of learning curves by data set and label: the same row on parts of the training graphs, ascending."""
 
     @classmethod
     def of(cls, comparison: Comparison) -> Study:
-        """Group the outcomes of a comparison by data set and label."""
+        """Group the outcomes of a comparison by data set and label; points of learning curves are kept apart."""
         plan, missing = comparison.plan, comparison.missing()
         absent = Counter((cell.data, cell.label) for cell in missing)
         outcomes: dict[tuple[str, str], list[Outcome]] = {}
         for outcome in comparison.outcomes:
             outcomes.setdefault((outcome.data, outcome.label), []).append(outcome)
         entries: dict[tuple[str, str], Entry] = {}
+        smaller: dict[tuple[str, str], list[Entry]] = {}
         for planned in plan.entries:
             key = planned.data, planned.label
             found = outcomes.get(key, [])
             data = plan.of(planned.data)
             metric = metric_for(data.task, data.metric)
-            entries[key] = Entry(*key, planned.method, planned.configs, len(found) + absent[key], found, metric)
-        return cls(plan, entries, missing)
+            entry = Entry(*key, planned.method, planned.configs, len(found) + absent[key], found, metric)
+            if planned.train_size is None:
+                entries[key] = entry
+            else:
+                smaller.setdefault((planned.data, planned.row), []).append(entry)
+        full = replace(plan, entries=[entry for entry in plan.entries if entry.train_size is None])
+        return cls(full, entries, [cell for cell in missing if cell.train_size is None], smaller)
 
     @property
     def sets(self) -> list[PlannedData]:
@@ -280,16 +288,37 @@ class Study:
     @cached_property
     def tests(self) -> dict[str, dict[tuple[str, str], PairedTest]]:
         """By data set, the test of every complete entry against every other, as one family."""
-        found = {}
-        for planned in self.sets:
-            entries = self.complete(planned.name)
-            folds = [fold for entry in entries for fold in entry.folds]
-            test = float(np.mean([len(fold.test) for fold in folds])) if folds else 0.0
-            trained = [float(fold.train_size) for fold in folds if fold.train_size is not None]
-            train = float(np.mean(trained)) if trained else planned.graphs - test
-            ratio = test / max(train, 1.0)
-            found[planned.name] = all_pairs({entry.label: entry.values for entry in entries}, ratio)
-        return found
+        return {
+            planned.name: all_pairs(
+                {entry.label: self._by_division(entry) for entry in self.complete(planned.name)},
+                self.test_to_train(planned.name),
+            )
+            for planned in self.sets
+        }
+
+    def test_to_train(self, data: str) -> float:
+        """Return the mean number of test graphs over that of training graphs, of the folds of a data set."""
+        folds = [fold for entry in self.complete(data) for fold in entry.folds]
+        test = float(np.mean([len(fold.test) for fold in folds])) if folds else 0.0
+        trained = [float(fold.train_size) for fold in folds if fold.train_size is not None]
+        train = float(np.mean(trained)) if trained else self.plan.of(data).graphs - test
+        return test / max(train, 1.0)
+
+    def divisions(self, data: str) -> int:
+        """Return the number of different folds, over all seeds, that the paired tests of a data set are about."""
+        return len({key for entry in self.complete(data) for key in self._by_division(entry)})
+
+    def _by_division(self, entry: Entry) -> dict[Any, float]:
+        """The headline metric by division of the set into training and test graphs.
+
+        Repetitions with the same division differ in their training only; their mean is one value of a paired test.
+        """
+        digests = self.plan.of(entry.data).folds
+        values: dict[Any, list[float]] = {}
+        for (seed, fold), value in entry.values.items():
+            digest = digests[str(seed)][fold]
+            values.setdefault((seed, fold) if digest == TEST_ONLY else digest, []).append(value)
+        return {key: float(np.mean(found)) for key, found in values.items()}
 
     def near_best(self, data: str, label: str) -> bool:
         """Return whether a complete entry, not itself the best, is not significantly worse than the best."""
@@ -351,8 +380,9 @@ class Study:
             return Baseline("majority class", f"always predicting “{majority.name}”", majority.share)
         if metric == "balanced_accuracy":
             return Baseline("chance", "the same class for every graph", 1 / len({*truth} if majority else (0, 1)))
-        if metric == "roc_auc":
-            return Baseline("chance", "the same probability for every graph", 0.5)
+        if metric in ("roc_auc", "enrichment"):
+            value = {"roc_auc": 0.5, "enrichment": 1.0}[metric]
+            return Baseline("chance", "the same probability for every graph", value)
         if self.plan.of(data).task != "regression":
             return None
         y = np.array(truth, dtype=np.float64).reshape(len(truth), -1)

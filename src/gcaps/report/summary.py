@@ -122,9 +122,22 @@ def _single(study: Study, data: str) -> Markup:
 
 def _verdict(test: PairedTest | None) -> str:
     if test is None:
-        return ", and a single fold cannot show whether the difference is significant"
+        return ", and a single division into training and test graphs cannot show whether the difference is significant"
     words = "a significant difference" if test.holm < ALPHA else "a difference that is not significant"
     return f", {words} ({_p_equals(test.p)}, corrected {escape(p_text(test.holm))})"
+
+
+def paired_words(study: Study, data: str) -> str:
+    """Say what the paired tests of a data set are over: its folds, or the divisions of its repetitions."""
+    count, planned = study.divisions(data), study.plan.of(data)
+    used = {len(folds) for folds in planned.folds.values()}
+    seeds = len(planned.folds)
+    if count < 2:
+        return "one division into training and test graphs, which is too few for a test"
+    what = (
+        f"{count} repetitions" if used == {1} else f"{count} folds" + (f" of {seeds} repetitions" if seeds > 1 else "")
+    )
+    return f"{what}, n_test / n_train = {study.test_to_train(data):.2g}"
 
 
 def _p_equals(p: float) -> str:

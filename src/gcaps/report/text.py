@@ -16,10 +16,13 @@ from gcaps.evaluation.comparison import Comparison
 from gcaps.evaluation.metrics import METRICS, Metric
 from gcaps.evaluation.published import RULES, SOURCES, Published, published
 from gcaps.evaluation.result import Summary
+from gcaps.report.learning_curve import curve_table
 from gcaps.report.study import ALPHA, STATUS, Entry, Study
 from gcaps.report.summary import (
     TableCell,
     TableRow,
+    p_text,
+    paired_words,
     points,
     published_beside,
     published_text,
@@ -214,16 +217,30 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     entry = study.of_set(study.sets[0].name)[0] if study.single and len(study.sets) == 1 else None
     if entry is not None and entry.honest is not None:
         _print_entry(study, entry, console)
+        _print_curves(study, console)
         return
     console.print(_by_rule(study) if study.single else _by_method(study))
+    _print_curves(study, console)
     counts = Counter(outcome.status for outcome in comparison.outcomes)
     parts = [f"{counts.pop('done', 0)} cells done", *(f"{count} {STATUS[status]}" for status, count in counts.items())]
-    if study.missing:
-        parts.append(f"{len(study.missing)} not run")
+    if missing := comparison.missing():
+        parts.append(f"{len(missing)} not run")
     console.print(", ".join(parts), highlight=False)
     if any(len(entry.folds) > 1 for entry in study.entries.values()):
         over = "; in brackets: of the repetitions' means (divided by n − 1)" if study.repeats > 1 else ""
         console.print(Text(f"±: {_spread_words(study)}{'' if study.single else over}", style="dim"))
+    if len(study.sets) == 1 and study.tests[study.sets[0].name]:
+        note = f"p: corrected resampled t-test over {paired_words(study, study.sets[0].name)}; Holm: for all pairs"
+        console.print(Text(note, style="dim"))
+
+
+def _print_curves(study: Study, console: Console) -> None:
+    """Print the learning curves of each data set that has them."""
+    for planned in study.sets:
+        if (table := curve_table(study, planned.name)) is not None:
+            console.print()
+            console.print(table)
+            console.print()
 
 
 def _spread_words(study: Study) -> str:
@@ -360,11 +377,26 @@ def _by_method(study: Study) -> Table:
     table.add_column("honest, %" if plain else "honest" if metric is None else f"honest {metric.heading}")
     for name in _set_names(study):
         table.add_column(Text(name), justify="right")
+    tested = study.tests[study.sets[0].name] if len(study.sets) == 1 else {}
+    for title in ("vs best", "p", "Holm") if tested else ():
+        table.add_column(title, justify="right")
     for label in study.names:
         entries = [study.entries.get((planned.name, label)) for planned in study.sets]
         cells = ["–" if e is None else e.status if e.honest is None else _spreads(e.honest, e.metric) for e in entries]
+        if tested:
+            cells += _against_best(study, label)
         table.add_row(Text(label), *map(Text, cells))
     return table
+
+
+def _against_best(study: Study, label: str) -> list[str]:
+    """The difference to the best method of the only data set, and its p-values."""
+    data = study.sets[0].name
+    test = study.tests[data].get((label, study.best(data) or ""))
+    if test is None:
+        return ["–"] * 3
+    mean = study.entries[data, label].protocols["honest"].mean
+    return [points(test.difference, 1, study.metric(data), like=mean), p_text(test.p), p_text(test.holm)]
 
 
 def _spreads(summary: Summary, metric: Metric) -> str:

@@ -1,0 +1,160 @@
+"""Drawing of a molecule by RDKit, reduced to a few paths whose colors come from the page's style sheet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+from xml.etree import ElementTree
+
+import numpy as np
+from markupsafe import Markup
+
+from gcaps.data.graphset import GraphSet
+from gcaps.report.chart import coordinate
+
+MAX_ATOMS = 200
+"""Molecules with more heavy atoms are not drawn."""
+SIZE = (230.0, 170.0)
+"""Width and height of a drawing in CSS pixels."""
+BOND_LENGTH, MARKED_BOND_LENGTH = 24.0, 38.0
+"""Pixels of a bond in a plain drawing and in one with marks; shorter where the molecule would not fit."""
+COLORS = {7: "blue", 8: "red", 9: "green", 15: "orange", 16: "k6", 17: "green", 35: "k7", 53: "purple"}
+"""Class of the style sheet for atoms of an element, by atomic number; others have the color of text."""
+
+_SVG = "{http://www.w3.org/2000/svg}"
+_STEPS = re.compile(r"[MLQCZ]|-?\d+(?:\.\d+)?")
+_CODES = {f"#0000{code:02X}": kind for code, kind in enumerate(dict.fromkeys(COLORS.values()), 1)}
+"""Color that RDKit is told to draw with → class; the colors themselves never reach the page."""
+
+
+class AtomMark(NamedTuple):
+    """A disc behind an atom."""
+
+    strength: float
+    """From −1 to 1: the sign chooses the color, the size its intensity."""
+    words: str
+    """Shown when the pointer rests on the atom."""
+    note: str = ""
+    """Short text beside the atom."""
+
+
+def are_drawable(graphs: GraphSet | None) -> bool:
+    """Whether graphs are molecules that RDKit can draw here."""
+    return graphs is not None and "smiles" in graphs.columns and find_spec("rdkit") is not None
+
+
+def draw_molecule(
+    molecule: Any, label: str, size: tuple[float, float] = SIZE, marks: Sequence[AtomMark] = ()
+) -> Markup | None:
+    """Return a molecule as an SVG element; None if it is too large or RDKit cannot lay it out.
+
+    Only the outlines of RDKit's drawing are kept, as at most two paths for each color, so nothing else that its output
+    might contain reaches the page.
+
+    Args:
+        molecule: RDKit molecule.
+        label: text alternative for screen readers.
+        size: width and height in CSS pixels.
+        marks: one for each atom; with them, all atoms have the color of text.
+    """
+    from rdkit import Chem, rdBase
+    from rdkit.Chem import rdDepictor
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    if molecule.GetNumHeavyAtoms() > MAX_ATOMS:
+        return None
+    drawn: Any = Chem.Mol(molecule)
+    for atom, mark in zip(drawn.GetAtoms(), marks, strict=False):
+        if mark.note:
+            atom.SetProp("atomNote", mark.note)
+    drawer: Any = rdMolDraw2D.MolDraw2DSVG(round(size[0]), round(size[1]))
+    _configure(drawer.drawOptions(), plain=bool(marks))
+    with rdBase.BlockLogs():
+        try:
+            rdDepictor.Compute2DCoords(drawn)
+            rdDepictor.StraightenDepiction(drawn)
+            drawer.DrawMolecule(_prepared(drawn))
+        except (ValueError, RuntimeError):
+            return None
+    drawer.FinishDrawing()
+    places = [drawer.GetDrawCoords(i) for i in range(len(marks))]
+    discs = _discs(np.array([(p.x, p.y) for p in places]).reshape(-1, 2), drawn, marks)
+    box = f"0 0 {coordinate(size[0])} {coordinate(size[1])}"
+    head = f'<svg class="chart mol" viewBox="{box}" role="img" aria-label="{escape(label)}"'
+    style = f'style="max-width:{coordinate(1.2 * size[0])}px"'
+    return Markup(f"{head} {style}>{discs}{_paths(drawer.GetDrawingText())}</svg>")
+
+
+def _configure(options: Any, *, plain: bool) -> None:
+    """Set how RDKit draws.
+
+    Args:
+        options: RDKit's drawing options.
+        plain: all atoms have the color of text.
+    """
+    options.clearBackground = False
+    options.fixedBondLength = MARKED_BOND_LENGTH if plain else BOND_LENGTH
+    options.padding = 0.04
+    options.minFontSize, options.maxFontSize = 6, 15
+    options.annotationFontScale = 0.65
+    codes = {kind: int(code[-2:], 16) / 255 for code, kind in _CODES.items()}
+    elements = {} if plain else {element: (0.0, 0.0, codes[kind]) for element, kind in COLORS.items()}
+    options.setAtomPalette({-1: (0.0, 0.0, 0.0), 0: (0.0, 0.0, 0.0), **elements})
+    options.setAnnotationColour((0.0, 0.0, 0.0))
+
+
+def _prepared(molecule: Any) -> Any:
+    """Return the molecule with wedges and, where possible, alternating bonds."""
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    try:
+        return rdMolDraw2D.PrepareMolForDrawing(molecule)
+    except ValueError:  # aromatic bonds without an alternating form
+        return rdMolDraw2D.PrepareMolForDrawing(molecule, kekulize=False)
+
+
+def _paths(text: str) -> str:
+    """Return RDKit's bonds and letters: for each color a path of lines and one of filled outlines."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for element in ElementTree.fromstring(text.encode("iso-8859-1")).iter(f"{_SVG}path"):
+        style = dict(part.split(":", 1) for part in element.get("style", "").split(";") if ":" in part)
+        filled = style.get("fill", element.get("fill", "none"))
+        if "class" not in element.attrib:
+            continue  # corners between bonds; the style sheet rounds the ends of lines instead
+        kind, color = ("stroke", style.get("stroke", "")) if filled == "none" else ("fill", filled)
+        found.setdefault((kind, _CODES.get(color.upper(), "")), []).append(_steps(element.get("d", "")))
+    return "".join(
+        f'<path class="{f"{kind} {color}".strip()}" d="{"".join(steps)}"/>' for (kind, color), steps in found.items()
+    )
+
+
+def _steps(d: str) -> str:
+    """Return the steps of a path with coordinates to a tenth of a pixel; whatever is no step is left out."""
+    out = ""
+    for token in _STEPS.findall(d):
+        text = token if token.isalpha() else coordinate(float(token))
+        out += text if not out or text.isalpha() or out[-1].isalpha() or text[0] == "-" else f" {text}"
+    return out
+
+
+def _discs(places: Any, molecule: Any, marks: Sequence[AtomMark]) -> str:
+    """Return a disc for each marked atom, with its words as a tooltip."""
+    if not marks:
+        return ""
+    ends = np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in molecule.GetBonds()]).reshape(-1, 2)
+    inside = ends[(ends < len(marks)).all(axis=1)]
+    lengths = np.linalg.norm(places[inside[:, 0]] - places[inside[:, 1]], axis=1)
+    radius = coordinate(0.46 * float(np.median(lengths)) if len(lengths) else 0.46 * MARKED_BOND_LENGTH)
+    return "".join(
+        f'<circle class="{"raises" if mark.strength >= 0 else "lowers"}" cx="{coordinate(x)}" cy="{coordinate(y)}" '
+        f'r="{radius}" fill-opacity="{opacity(mark.strength):.2f}"><title>{escape(mark.words)}</title></circle>'
+        for (x, y), mark in zip(places.tolist(), marks, strict=True)
+    )
+
+
+def opacity(strength: float) -> float:
+    """Return the opacity of a disc for a strength from −1 to 1; letters stay readable on the strongest."""
+    return 0.7 * min(abs(strength), 1.0)
