@@ -136,15 +136,27 @@ def test_numbers_are_compared_by_group_with_the_metric_asked_for(tmp_path):
     (tmp_path / "m.csv").write_text("smiles,weight,length\n" + "\n".join(rows) + "\n")
     (tmp_path / "grid.toml").write_text("[fgsd]\nn_estimators = 5\n[wl]\nn_iter = [[1]]\nC = [[1.0]]\n")
     said = run("compare", tmp_path / "m.csv", "--target", "weight", "--methods", "fgsd,wl", "--split", "group:length",
-               "--folds", 2, "--repeats", 2, "--metric", "mae", "--grid", tmp_path / "grid.toml",
+               "--folds", 2, "--seeds", "1,2", "--metric", "mae", "--grid", tmp_path / "grid.toml",
                "-o", tmp_path / "run", "--jobs", 1)  # fmt: skip
     lines = said.stdout.splitlines()
-    assert lines[0].split() == ["honest", "MAE", "m"]
+    assert lines[0].split() == ["honest", "MAE", "m", "vs", "best", "p", "Holm"]
     assert lines[1].count("±") == 2, "over the folds, and in brackets over the repetitions"
     assert "in brackets: of the repetitions' means (divided by n − 1)" in " ".join(said.stdout.split())
     planned = Comparison.read(tmp_path / "run").plan.data[0]
     assert (planned.task, planned.metric, planned.split, list(planned.folds)) == (
-        "regression", "mae", "group:length", ["0", "1"]
+        "regression", "mae", "group:length", ["1", "2"]
     )  # fmt: skip
     again = run("compare", "-o", tmp_path / "run", "--jobs", 1)
     assert again.stdout == said.stdout, "the table is read again with the same options"
+
+
+def test_compare_tests_methods_over_repetitions_of_one_division(tmp_path):
+    (tmp_path / "grid.toml").write_text(GRID)
+    said = run("compare", "families", "--methods", "deepsets,fgsd", "--folds", 1, "--repeats", 3, "--train-sizes", 50,
+               "--grid", tmp_path / "grid.toml", "-o", tmp_path / "run", "--jobs", 1).stdout  # fmt: skip
+    assert said.splitlines()[0].split() == ["honest,", "%", "families", "vs", "best", "p", "Holm"]
+    assert "p: corrected resampled t-test over 3 repetitions, n_test / n_train = 0.11" in said
+    assert "12 cells done" in said
+    assert "training graphs" in said
+    again = run("compare", "-o", tmp_path / "run", "--jobs", 1)
+    assert "0 cells to run" in again.stderr or "cells to run" not in again.stderr

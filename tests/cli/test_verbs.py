@@ -199,6 +199,11 @@ def test_evaluate_says_task_metric_and_folds_with_their_reasons(tmp_path):
         (["--metric", "auk"], 4, "there is no metric 'auk'"),
         (["--split", "scaffold"], 3, "scaffolds need SMILES"),
         (["--split", "scafold"], 4, "did you mean scaffold?"),
+        (["--split", "scaffold-balanced:x"], 4, "is written scaffold-balanced"),
+        (["--metric", "enrichment"], 4, "enrichment is a metric of two classes, not of 4"),
+        (["--train-sizes", "10,many"], 4, "--train-sizes: '10,many' is not a list of numbers such as 100,300"),
+        (["--train-sizes", "10,900"], 4, "less than the 216 training graphs of a fold"),
+        (["--train-sizes", "10", "--learning-curve", "3"], 4, "give --learning-curve or --train-sizes, not both"),
         (["--split", "group"], 4, "is written group:COLUMN"),
         (["--splits", "nothing.json"], 3, "the folds are not here"),
         (["--task", "ranking"], 4, "there is no task 'ranking'"),
@@ -208,3 +213,43 @@ def test_a_wrong_choice_of_metric_split_or_task_is_one_line(options, code, messa
     found = run("evaluate", "families", "--method", "fgsd", *options, check=False)
     assert (found.returncode, found.stderr.count("\n")) == (code, 1)
     assert message in found.stderr
+
+
+MOLECULES = ["C" * n + tail for n in range(1, 9) for tail in ("O", "N", "c1ccccc1", "C1CCCC1", "c1ccncc1", "C1CC1")]
+
+
+@pytest.fixture
+def molecules(tmp_path):
+    pytest.importorskip("rdkit")
+    path = tmp_path / "m.csv"
+    path.write_text("smiles,active\n" + "\n".join(f"{s},{'N' in s.upper():d}" for s in MOLECULES) + "\n")
+    return path
+
+
+def test_evaluate_says_what_a_random_split_of_molecules_leaks(molecules, tmp_path):
+    options = ["--method", "fgsd", "--n-estimators", 5, "--jobs", 1]
+    found = run("evaluate", molecules, *options, "--folds", 3, "--html", tmp_path / "r.html").stdout
+    assert "of the test molecules share their scaffold with training molecules" in found
+    assert "--split scaffold-balanced tests on new scaffolds" in found
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "same scaffold in training" in page
+    assert "Activity cliffs" in page
+    found = run("evaluate", molecules, *options, "--split", "scaffold-balanced", "--folds", 1, "--repeats", 3,
+                "--metric", "enrichment", "-o", tmp_path / "r.json").stdout  # fmt: skip
+    assert "share their scaffold" not in found
+    assert "folds = 1 scaffold-balanced fold, seed 0, 3 repetitions" in found
+    assert "honest EF 1 %" in found
+    result = gcaps.Result.read(tmp_path / "r.json")
+    assert len({tuple(fold.test) for fold in result.folds}) > 1, "repetitions have other divisions"
+    found = run("evaluate", molecules, *options, "--split", "scaffold", "--folds", 1, "--repeats", 2).stdout
+    assert "scaffold-balanced draws another division for each" in " ".join(found.split())
+
+
+def test_evaluate_draws_a_learning_curve(tmp_path):
+    found = run("evaluate", "families", "--method", "fgsd", "--n-estimators", 5, "--folds", 2, "--jobs", 1,
+                "--learning-curve", 3, "-o", tmp_path / "r.json", "--html", tmp_path / "r.html").stdout  # fmt: skip
+    lines = [line.split() for line in found.splitlines()]
+    at = lines.index(["training", "graphs", "families,", "accuracy,", "%"])
+    assert [line[0] for line in lines[at + 1 : at + 4]] == ["30", "60", "120"]
+    assert [size for size, _ in gcaps.Result.read(tmp_path / "r.json").learning_curve] == [30, 60, 120]
+    assert "Number of training graphs" in (tmp_path / "r.html").read_text(encoding="utf-8")

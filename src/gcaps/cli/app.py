@@ -21,6 +21,7 @@ VERBS = {
     "data": "data sets: list, get, check, convert",
     "train": "train any method on all graphs of a data set and save it",
     "predict": "classes and probabilities for graphs, as CSV",
+    "explain": "which atoms of a molecule a prediction depends on, as a page",
     "evaluate": "cross-validate a method; every protocol from one run, the honest one first",
     "compare": "methods x data sets, fold by fold; resumable; on one machine or a cluster",
     "report": "a comparison as one page that opens offline, or as a table for a paper",

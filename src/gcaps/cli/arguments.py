@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +15,10 @@ import typer
 from gcaps.estimators.registry import METHODS
 
 if TYPE_CHECKING:
-    from gcaps.data.graphset import GraphSet
+    from rich.console import Console
+
+    from gcaps.data.graphset import Skipped
+    from gcaps.estimators.base import GraphEstimator
 
 Data = Annotated[
     str,
@@ -104,6 +109,55 @@ DirectedGraphs = Annotated[
     ),
 ]
 
+Hydrogens = Annotated[
+    str | None,
+    typer.Option(
+        "--hydrogens",
+        metavar="implicit|explicit",
+        help="Hydrogens of molecules: counted at their atom (default), or nodes of their own.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+Salts = Annotated[
+    str | None,
+    typer.Option(
+        "--salts",
+        metavar="keep|strip",
+        help="Molecules of several fragments: keep all (default), or only the largest organic one.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+Charges = Annotated[
+    str | None,
+    typer.Option(
+        "--charges",
+        metavar="keep|neutralize",
+        help="Charged molecules: as they are (default), or neutralized by adding and removing protons.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+AtomFeatures = Annotated[
+    str | None,
+    typer.Option(
+        "--atom-features",
+        metavar="full|element",
+        help="What atoms and bonds tell: element, charge, hydrogens, hybridization, rings, stereo and so on (default), "
+        "or atomic numbers and bond orders.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
+
+PREPARATION: dict[str, tuple[Any, Any]] = {
+    "hydrogens": (Hydrogens, None),
+    "salts": (Salts, None),
+    "charges": (Charges, None),
+    "atom_features": (AtomFeatures, None),
+}
+"""Options about how molecules become graphs; a model has its own."""
 READING: dict[str, tuple[Any, Any]] = {
     "target": (TargetColumn, None),
     "smiles": (SmilesColumn, None),
@@ -115,23 +169,45 @@ READING: dict[str, tuple[Any, Any]] = {
 """Options about how data are read: type and default of each."""
 
 
-def with_reading(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of :data:`READING`; it receives their values, by name, as ``read``."""
+def with_reading(
+    command: Callable[..., None], options: Mapping[str, Any] = READING | PREPARATION
+) -> Callable[..., None]:
+    """Give a command options about reading; it receives their values, by name, as ``read``.
+
+    An option that the command itself has means something else there and is left to it.
+    """
+    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "read"]
+    added = {name: option for name, option in options.items() if name not in {p.name for p in own}}
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        read = {name: given.pop(name) for name in READING}
+        read = {name: given.pop(name) for name in added}
         command(**given, read=read)
 
-    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "read"]
     made = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-        for name, (annotation, default) in READING.items()
+        for name, (annotation, default) in added.items()
     ]
     parameters = [*(p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own), *made]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
+
+
+def with_model_reading(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of :data:`READING`: molecules are prepared as the model's training graphs were."""
+    return with_reading(command, READING)
+
+
+def reading_of(estimator: GraphEstimator, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return reading options with which a model's new graphs are read.
+
+    Molecules are prepared as those of the training were. Targets of the names that the model predicts are read where
+    the source has them, unless ``--target`` names others.
+    """
+    prepared = {} if estimator.preparation_ is None else estimator.preparation_.to_dict()
+    target = options["target"] if options["target"] is not None else list(estimator.target_.names)
+    return {**options, **prepared, "target": target}
 
 
 def reading_options(
@@ -143,6 +219,10 @@ def reading_options(
     strict: bool = False,
     empty: str | None = None,
     directed: str | None = None,
+    hydrogens: str | None = None,
+    salts: str | None = None,
+    charges: str | None = None,
+    atom_features: str | None = None,
     columns: Sequence[str] = (),
     predicting: bool = False,
     root: str | Path | None = None,
@@ -160,6 +240,10 @@ def reading_options(
         strict: of ``--strict``.
         empty: of ``--empty``.
         directed: of ``--directed``.
+        hydrogens: of ``--hydrogens``.
+        salts: of ``--salts``.
+        charges: of ``--charges``.
+        atom_features: of ``--atom-features``.
         columns: further columns of a table that the verb needs, such as that of ``--split group:COLUMN``.
         predicting: graphs need no targets, and those without nodes are left out by default.
         root: folder that is searched first for names.
@@ -173,7 +257,12 @@ def reading_options(
         "empty": empty or ("drop" if predicting else "error"),
         "directed": directed or "error",
         "labelled": not predicting,
+        "hydrogens": hydrogens,
+        "salts": salts,
+        "charges": charges,
+        "atom_features": atom_features,
     }
+    options = {name: value for name, value in options.items() if name not in PREPARATION or value is not None}
     from gcaps.data.catalog import check_header
     from gcaps.data.reading import Reading
 
@@ -184,9 +273,38 @@ def reading_options(
     return options
 
 
-def report_skipped(graphs: GraphSet, most: int = 5) -> None:
-    """Say on standard error which rows of the source were left out, and why."""
-    for one in graphs.skipped[:most]:
+@contextmanager
+def reading_bar(title: str, console: Console | None = None) -> Iterator[Callable[[int, int], None]]:
+    """Yield a callback for the amount read and the total; a bar on standard error appears after a second."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TaskProgressColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=console or Console(stderr=True), transient=True)
+    began = time.monotonic()
+    task = bar.add_task(Path(title).name, total=None)
+
+    def report(done: int, total: int) -> None:
+        if time.monotonic() - began > 1:
+            bar.start()
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield report
+    finally:
+        if bar.live.is_started:
+            bar.stop()
+
+
+def report_skipped(skipped: Sequence[Skipped], more: int = 0, most: int = 5) -> None:
+    """Say on standard error which rows of the source were left out, and why.
+
+    Args:
+        skipped: the rows, or the first of them.
+        more: how many others there are.
+        most: rows that are listed.
+    """
+    for one in skipped[:most]:
         typer.echo(f"left out: row {one.row + 1} ({one.id}): {one.reason}", err=True)
-    if len(graphs.skipped) > most:
-        typer.echo(f"left out: {len(graphs.skipped) - most:,} more; gcaps data check lists them", err=True)
+    if (rest := len(skipped[most:]) + more) > 0:
+        typer.echo(f"left out: {rest:,} more; gcaps data check lists them", err=True)

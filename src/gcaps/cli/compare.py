@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from gcaps.cli.arguments import READING, TaskName, reading_options, with_reading
-from gcaps.cli.evaluate import MetricName
+from gcaps.cli.arguments import PREPARATION, READING, TaskName, reading_options, with_reading
+from gcaps.cli.evaluate import LearningCurve, MetricName, TrainSizes, curve_points, numbers
 
 
 @with_reading
@@ -37,8 +37,8 @@ def run(
             "--split",
             "--splits",
             metavar="HOW",
-            help="stratified (default for classes), random (default otherwise), scaffold, group:COLUMN, time:COLUMN, "
-            "column:COLUMN, a JSON file of folds, or a folder with NAME.json for each set.",
+            help="stratified (default for classes), random (default otherwise), scaffold, scaffold-balanced, "
+            "group:COLUMN, time:COLUMN, column:COLUMN, a JSON file of folds, or a folder with NAME.json for each set.",
             show_default=False,
         ),
     ] = None,
@@ -52,6 +52,8 @@ def run(
     seeds: Annotated[
         str | None, typer.Option("--seeds", metavar="N,…", help="Seeds (default 0); --repeats N means 0,…,N−1.")
     ] = None,
+    learning_curve: LearningCurve = None,
+    train_sizes: TrainSizes = None,
     grid: Annotated[
         str | None,
         typer.Option(
@@ -125,7 +127,8 @@ def run(
         "folds": folds,
         "split": split,
         "repeats": repeats,
-        "seeds": None if seeds is None else _numbers(seeds),
+        "seeds": None if seeds is None else numbers(seeds, "--seeds", "0,1"),
+        "train_sizes": curve_points(learning_curve, train_sizes) or None,
         "grid": grid,
         **read,
         "strict": read["strict"] or None,
@@ -137,7 +140,7 @@ def run(
         raise ConfigError(f"--{next(iter(given))} needs a data set; without one, the plan in {output} is continued")
     else:
         column = None if split is None else Split.parse(split).column
-        options = {name: given.pop(name) for name in READING if name in given}
+        options = {name: given.pop(name) for name in READING | PREPARATION if name in given}
         given["reading"] = reading_options(data, **options, columns=[column] if column else [])
 
     from rich.console import Console
@@ -171,7 +174,7 @@ def _experiment(name: str, given: dict[str, Any]) -> Any:
     from gcaps.evaluation.run import repeated
 
     found = read_experiment(name)
-    options = {name: given.pop(name) for name in READING if name in given}
+    options = {name: given.pop(name) for name in READING | PREPARATION if name in given}
     if options:
         given["reading"] = found.reading | reading_options(**options)
     if "repeats" in given:
@@ -184,15 +187,6 @@ def _experiment(name: str, given: dict[str, Any]) -> Any:
     if "grid" in given:
         given["grid"] = dict(read_grid(given["grid"]))
     return found.model_copy(update=given)
-
-
-def _numbers(text: str) -> list[int]:
-    from gcaps.errors import ConfigError
-
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts):
-        raise ConfigError(f"--seeds: {text!r} is not a list of numbers such as 0,1")
-    return [int(part) for part in parts]
 
 
 def _verify(paths: list[str], fold: int | None, only: list[str]) -> None:

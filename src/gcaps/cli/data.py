@@ -11,6 +11,7 @@ import typer
 
 from gcaps.cli.arguments import (
     Data,
+    reading_bar,
     reading_options,
     report_skipped,
     with_reading,
@@ -76,9 +77,10 @@ def get(
 
     Example: [bold]gcaps data get PROTEINS[/bold]
     """
-    from gcaps.data.catalog import CATALOG, cache_folder, near_names
+    from gcaps.data.catalog import CATALOG, near_names
     from gcaps.data.download import download
     from gcaps.errors import DownloadError
+    from gcaps.files import cache_folder
 
     entry = CATALOG.get(name)
     if entry is not None and entry.source == "generated":
@@ -118,7 +120,9 @@ def check(
     from gcaps.data.audit import facts
     from gcaps.data.catalog import load
 
-    found = facts(load(source, root, **options))
+    with reading_bar(source) as progress:
+        graphs = load(source, root, **options, progress=progress)
+    found = facts(graphs)
     for part in _tables(found):
         _print(part)
     for line in _advice(found, source, read["target"]):
@@ -163,7 +167,7 @@ def convert(
         f"{_targets_in_words(graphs)}, {size:,} bytes"
         + (f"; {len(graphs.skipped):,} rows left out" if graphs.skipped else "")
     )
-    report_skipped(graphs)
+    report_skipped(graphs.skipped)
 
 
 def _targets_in_words(graphs: GraphSet) -> str:

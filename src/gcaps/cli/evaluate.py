@@ -24,7 +24,8 @@ MetricName = Annotated[
         "--metric",
         metavar="NAME",
         help="Headline metric: accuracy (default for classes), balanced_accuracy, f1, mcc, roc_auc (default for "
-        "multilabel), pr_auc, log_loss, brier; rmse (default for numbers), mae, r2, spearman.",
+        "multilabel), pr_auc, enrichment (factor at 1 %), log_loss, brier; rmse (default for numbers), mae, r2, "
+        "spearman.",
         show_default=False,
     ),
 ]
@@ -34,8 +35,28 @@ SplitBy = Annotated[
         "--split",
         "--splits",
         metavar="HOW",
-        help="stratified (default for classes), random (default otherwise), scaffold, group:COLUMN, time:COLUMN, "
-        "column:COLUMN (says train, validation or test), or a JSON file of folds.",
+        help="stratified (default for classes), random (default otherwise), scaffold, scaffold-balanced, "
+        "group:COLUMN, time:COLUMN, column:COLUMN (says train, validation or test), or a JSON file of folds.",
+        show_default=False,
+    ),
+]
+
+LearningCurve = Annotated[
+    int | None,
+    typer.Option(
+        "--learning-curve",
+        metavar="N",
+        min=2,
+        help="Also train on parts of each fold's training graphs: N sizes, each half of the next.",
+        show_default=False,
+    ),
+]
+TrainSizes = Annotated[
+    str | None,
+    typer.Option(
+        "--train-sizes",
+        metavar="N,…",
+        help="The same with these sizes, such as 100,300,1000.",
         show_default=False,
     ),
 ]
@@ -65,6 +86,8 @@ def run(
         int, typer.Option("--repeats", min=1, help="Repeat everything with so many seeds, and other folds.")
     ] = 1,
     seed: Seed = 0,
+    learning_curve: LearningCurve = None,
+    train_sizes: TrainSizes = None,
     jobs: Annotated[
         int | None,
         typer.Option("--jobs", min=1, help="Processes; the result does not depend on it (default: all CPUs)."),
@@ -83,7 +106,9 @@ def run(
 
     Another method: [cyan]gcaps evaluate MUTAG --method gin --layers 3[/cyan]
 
-    Molecules: [cyan]gcaps evaluate BACE.csv --target Class --split scaffold --metric roc_auc --repeats 3[/cyan]
+    Molecules: [cyan]gcaps evaluate BACE.csv --target Class --split scaffold-balanced --folds 1 --repeats 3[/cyan]
+
+    How much would more data help? [cyan]gcaps evaluate MUTAG --learning-curve 5[/cyan]
     """
     import shlex
     import sys
@@ -93,6 +118,7 @@ def run(
 
     if output is not None and output.suffix != ".json":
         raise ConfigError(f"{output}: a record's name ends in .json")
+    sizes = curve_points(learning_curve, train_sizes)
     column = None if split is None else Split.parse(split).column
     reading = reading_options(data, **read, columns=[column] if column else [])
 
@@ -106,12 +132,14 @@ def run(
     from gcaps.training import training_bar
 
     console = Console(highlight=False)
-    how = Evaluation(folds, split, repeated([seed], repeats), task, metric, reading)
+    how = Evaluation(folds, split, repeated([seed], repeats), task, metric, reading, sizes)
     rows = rows_of(data, named_methods({method: (method, config)}), how)
     plan, memory = make_plan(rows, Limits(), shlex.join(["gcaps", *sys.argv[1:]]))
     planned, graphs = plan.data[0], memory.graphs[plan.data[0].name]
     for line in introduction(planned, chosen=task != "auto", metric_given=metric is not None):
         console.print(f"  {line}", markup=False, soft_wrap=True)
+    if note := leakage_note(planned, graphs):
+        console.print(f"  {note}", markup=False, soft_wrap=True)
     cells = [cell.key for cell in plan.cells()]
     epochs = getattr(resolve(config, graphs, planned.fold(graphs, plan.seeds[0], 0).train)[0], "epochs", 1)
     with training_bar(f"{graphs.name}, {len(cells)} fold{'s' if len(cells) > 1 else ''}", epochs, len(cells)) as report:
@@ -126,6 +154,47 @@ def run(
     for line in found.results()[0].folds[0].resolution:
         console.print(f"  {line}", markup=False)
     print_comparison(found, console)
+
+
+def curve_points(learning_curve: int | None, train_sizes: str | None) -> int | list[int]:
+    """Return the points of a learning curve from the options: their number, the sizes, or none.
+
+    Raises:
+        ConfigError: both are given, or the sizes are not numbers.
+    """
+    from gcaps.errors import ConfigError
+
+    if learning_curve is not None and train_sizes is not None:
+        raise ConfigError("give --learning-curve or --train-sizes, not both")
+    if train_sizes is None:
+        return [] if learning_curve is None else learning_curve
+    return numbers(train_sizes, "--train-sizes", "100,300")
+
+
+def numbers(text: str, option: str, example: str) -> list[int]:
+    """Read the numbers of an option that are separated by commas.
+
+    Raises:
+        ConfigError: they are not numbers.
+    """
+    from gcaps.errors import ConfigError
+
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts):
+        raise ConfigError(f"{option}: {text!r} is not a list of numbers such as {example}")
+    return [int(part) for part in parts]
+
+
+def leakage_note(planned: Any, graphs: Any) -> str:
+    """Say how much test molecules share with training ones, where folds are random and it is much."""
+    from gcaps.evaluation.leakage import NOTABLE, molecule_leakage
+
+    if planned.splits is not None or planned.split not in ("random", "stratified") or "smiles" not in graphs.columns:
+        return ""
+    found = molecule_leakage(graphs, planned.all_folds(graphs, int(next(iter(planned.folds)))))
+    if found is None or found.scaffold_share < NOTABLE:
+        return ""
+    return f"{found}; --split scaffold-balanced tests on new scaffolds"
 
 
 def introduction(planned: Any, *, chosen: bool, metric_given: bool) -> list[str]:

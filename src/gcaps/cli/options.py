@@ -13,13 +13,14 @@ import typer
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from gcaps.config import CapsuleConfig, ClassConfig, Config, FeatureConfig, Section, TrainingConfig
+from gcaps.config import CapsuleConfig, ClassConfig, Config, FeatureConfig, GraphFeatureConfig, Section, TrainingConfig
 from gcaps.errors import ConfigError
 from gcaps.estimators.registry import config_class, method_of
 
 _PANELS: dict[type[BaseModel], str] = {
     ClassConfig: "Classes",
     FeatureConfig: "Node features",
+    GraphFeatureConfig: "Graph features",
     CapsuleConfig: "Capsules and readout",
     TrainingConfig: "Training",
 }
@@ -96,7 +97,7 @@ def _option(name: str, field: FieldInfo, kind: type[Section]) -> inspect.Paramet
     panel = next((title for section, title in _PANELS.items() if name in section.model_fields), _title(kind))
     default = "none" if field.default is None else field.default
     if isinstance(default, tuple):
-        default = ",".join(map(str, default))
+        default = ",".join(map(str, default)) or "none"
     switch = field.annotation is bool
     flag = "--" + name.replace("_", "-")
     option = typer.Option(

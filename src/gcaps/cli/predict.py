@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from gcaps.cli.arguments import (
     Data,
     Model,
+    reading_bar,
+    reading_of,
     reading_options,
     report_skipped,
-    with_reading,
+    with_model_reading,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcaps.data.arrays import Floats
-    from gcaps.data.graphset import GraphSet
+    from gcaps.data.arrays import Array, Floats
+    from gcaps.data.graphset import GraphSet, Skipped
     from gcaps.data.targets import Target
+    from gcaps.estimators.base import GraphEstimator
+    from gcaps.features.structural import Unseen
 
 
-@with_reading
+@with_model_reading
 def run(
     model: Model,
     data: Data,
@@ -45,8 +49,9 @@ def run(
 ) -> None:
     """Predict every graph: a CSV row with its id and its class and probabilities, or its values in their units.
 
-    Rows come in the order of the input. A row that is not a graph, such as an invalid SMILES, stays empty and is
-    reported. Graphs need no targets; where they have them, the metrics are printed too.
+    Rows come in the order of the input; a table of any size is predicted in bounded memory. A row that is not a graph,
+    such as an invalid SMILES, stays empty and is reported. Molecules are prepared as those of the training were. Graphs
+    need no targets; where they have them, the metrics are printed too.
 
     Example: [cyan]gcaps predict mutag-model MUTAG -o predictions.csv[/cyan]
 
@@ -54,110 +59,167 @@ def run(
     """
     options = reading_options(data, **read, predicting=True)
     from gcaps.errors import ConfigError
-    from gcaps.files import write_text
+    from gcaps.files import replacing
     from gcaps.persistence import load_model
 
     estimator = load_model(model)
     predicted = estimator.target_
     if threshold is not None and (predicted.classes is None or len(predicted.classes) != 2):
         raise ConfigError("--threshold is for two classes, or for binary targets")
-    graphs = _read(data, options, predicted)
-    scores = estimator.scores(graphs)
-    text = "".join(_rows(graphs, predicted, scores, threshold))
+    options = reading_of(estimator, options)
+    tally = _Tally()
+    table = _rows(tally.of(_predictions(estimator, data, options)), predicted, threshold)
     if output is None:
-        typer.echo(text, nl=False)
+        for line in table:
+            typer.echo(line, nl=False)
     else:
-        write_text(output, text)
-        typer.echo(f"{output}: {len(graphs):,} predictions", err=True)
-    report_skipped(graphs)
-    _warn_of_unseen(estimator, graphs)
-    _print_metrics(graphs, predicted, scores)
+        with replacing(output) as draft, draft.open("w", encoding="utf-8", newline="") as text:
+            text.writelines(table)
+        typer.echo(f"{output}: {tally.graphs:,} predictions", err=True)
+    report_skipped(tally.skipped, tally.more_skipped)
+    _warn_of_unseen(tally.unseen, molecules=estimator.preparation_ is not None)
+    _print_metrics(tally, predicted)
 
 
-def _read(data: str, options: dict[str, Any], predicted: Target) -> GraphSet:
-    """Load the graphs, with targets of the names that the model predicts where the source has them."""
-    from gcaps.data.catalog import load
-    from gcaps.errors import DataError
+class _Piece(NamedTuple):
+    """Graphs and what is predicted for them."""
 
-    if options["target"] is not None:
-        return load(data, **options)
-    try:
-        return load(data, **{**options, "target": list(predicted.names)})
-    except DataError:
-        return load(data, **options)
+    graphs: GraphSet
+    scores: Floats
+    unseen: list[Unseen]
 
 
-def _rows(graphs: GraphSet, target: Target, scores: Floats, threshold: float | None) -> Iterator[str]:
-    """Yield the lines of the table; a row of the source that is not a graph has its id and nothing else."""
+def _predictions(estimator: GraphEstimator, data: str, options: dict[str, Any]) -> Iterator[_Piece]:
+    """Yield predictions piece by piece, so that memory does not grow with the source."""
+    from gcaps.data.catalog import stream
+
+    features = getattr(getattr(estimator, "fitted_", None), "features", None)
+    with reading_bar(data) as progress:
+        for graphs in stream(data, progress=progress, **options):
+            yield _Piece(graphs, estimator.scores(graphs), [] if features is None else features.unseen(graphs))
+
+
+class _Tally:
+    """What is said about all pieces at the end."""
+
+    KEPT = 100
+    """Skipped rows that are remembered."""
+
+    def __init__(self) -> None:
+        self.graphs = self.more_skipped = 0
+        self.skipped: list[Skipped] = []
+        self.unseen: dict[tuple[str, int, int], Unseen] = {}
+        self.y: list[Array] = []
+        self.scores: list[Floats] = []
+
+    def of(self, pieces: Iterator[_Piece]) -> Iterator[_Piece]:
+        """Yield the pieces and count what is in them; those with targets are kept for the metrics."""
+        for piece in pieces:
+            self.graphs += len(piece.graphs)
+            room = max(self.KEPT - len(self.skipped), 0)
+            self.skipped += piece.graphs.skipped[:room]
+            self.more_skipped += len(piece.graphs.skipped[room:])
+            for one in piece.unseen:
+                key = (one.kind, one.column, one.value)
+                before = self.unseen[key].graphs if key in self.unseen else 0
+                self.unseen[key] = one._replace(graphs=one.graphs + before)
+            if piece.graphs.y is not None:
+                self.y.append(piece.graphs.y)
+                self.scores.append(piece.scores)
+            yield piece
+
+
+def _rows(pieces: Iterator[_Piece], target: Target, threshold: float | None) -> Iterator[str]:
+    """Yield the lines of the table, those of a piece at a time; a row that is not a graph has its id and no more."""
     import csv
     import io
 
+    position, header = 0, _header(target)
+    for number, piece in enumerate(pieces):
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        if number == 0:
+            writer.writerow(["graph", *header])
+        skipped = {one.row: one.id for one in piece.graphs.skipped}
+        rows = zip(piece.graphs.ids, _cells(target, piece.scores, threshold), strict=True)
+        end = position + len(piece.graphs) + len(skipped)
+        for row in range(position, end):
+            if row in skipped:
+                writer.writerow([skipped[row], *[""] * len(header)])
+            else:
+                name, cells = next(rows)
+                writer.writerow([name, *cells])
+        position = end
+        yield text.getvalue()
+
+
+def _header(target: Target) -> list[str]:
+    """Return the names of the columns after that of the graph."""
+    if target.classes is None:
+        return list(target.names)
+    if target.task == "classification":
+        return ["class", *(f"p({name})" for name in target.classes)]
+    return [title for name in target.names for title in (name, f"p({name} = {target.classes[1]})")]
+
+
+def _cells(target: Target, scores: Floats, threshold: float | None) -> list[list[Any]]:
+    """Return the cells of each graph after its name."""
     import numpy as np
 
-    def line(cells: list[Any]) -> str:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerow(cells)
-        return text.getvalue()
-
     if target.classes is None:
-        header, cells = list(target.names), [[f"{v:.6g}" for v in row] for row in scores]
-    else:
-        chosen = target.decode(scores)
-        if threshold is not None:
-            second = scores[:, 1] if target.task == "classification" else scores
-            chosen = target.classes[(second > threshold).astype(np.int64)]
-        shares = [[f"{p:.6f}" for p in row] for row in scores]
-        if target.task == "classification":
-            header = ["class", *(f"p({name})" for name in target.classes)]
-            cells = [[name, *row] for name, row in zip(chosen, shares, strict=True)]
-        else:
-            header = [title for name in target.names for title in (name, f"p({name} = {target.classes[1]})")]
-            cells = [
-                [cell for pair in zip(names, row, strict=True) for cell in pair]
-                for names, row in zip(chosen.tolist(), shares, strict=True)
-            ]
-    yield line(["graph", *header])
-    skipped = {one.row: one.id for one in graphs.skipped}
-    rows = zip(graphs.ids, cells, strict=True)
-    for position in range(len(graphs) + len(skipped)):
-        if position in skipped:
-            yield line([skipped[position], *[""] * len(header)])
-        else:
-            name, row = next(rows)
-            yield line([name, *row])
+        return [[f"{v:.6g}" for v in row] for row in scores.tolist()]
+    chosen = target.decode(scores)
+    if threshold is not None:
+        second = scores[:, 1] if target.task == "classification" else scores
+        chosen = target.classes[(second > threshold).astype(np.int64)]
+    shares = [[f"{p:.6f}" for p in row] for row in scores.tolist()]
+    if target.task == "classification":
+        return [[name, *row] for name, row in zip(chosen.tolist(), shares, strict=True)]
+    return [
+        [cell for pair in zip(names, row, strict=True) for cell in pair]
+        for names, row in zip(chosen.tolist(), shares, strict=True)
+    ]
 
 
-def _warn_of_unseen(estimator: Any, graphs: GraphSet) -> None:
+def _warn_of_unseen(unseen: dict[tuple[str, int, int], Unseen], *, molecules: bool) -> None:
     """Say which labels no training graph had: predictions for these graphs are guesses."""
-    fitted = getattr(estimator, "fitted_", None)
-    if fitted is None or not (found := fitted.features.unseen(graphs)):
+    if not unseen:
         return
-    if "smiles" in graphs.columns:  # the node labels of molecules are atomic numbers
-        from rdkit.Chem import GetPeriodicTable
-
-        symbol = GetPeriodicTable().GetElementSymbol
-        found = [
-            one._replace(kind="element", name=symbol(one.value)) if one.kind == "node label" and one.value else one
-            for one in found
-        ]
-    listed = ", ".join(str(one) for one in found)
+    found = [unseen[key] for key in sorted(unseen)]
+    if molecules:
+        found = [_of_molecules(one) for one in found]
+    listed = ", ".join(str(one) for one in found[:8]) + (", …" if len(found) > 8 else "")
     typer.echo(f"warning: not in any training graph: {listed}; predictions for these graphs are guesses", err=True)
 
 
-def _print_metrics(graphs: GraphSet, target: Target, scores: Floats) -> None:
+def _of_molecules(one: Unseen) -> Unseen:
+    """Name a label of an atom or a bond as chemists do."""
+    from rdkit.Chem import GetPeriodicTable
+
+    from gcaps.data.molecules.featurizer import ATOM_LABELS, BOND_LABELS
+
+    if one.kind == "edge label":
+        return one._replace(kind=f"bond {BOND_LABELS[one.column]}")
+    if one.column == 0 and one.value:
+        return one._replace(kind="element", name=GetPeriodicTable().GetElementSymbol(one.value))
+    return one._replace(kind=f"atom {ATOM_LABELS[one.column]}")
+
+
+def _print_metrics(tally: _Tally, target: Target) -> None:
     """Print the metrics of the task where the graphs have targets that the model knows."""
-    if graphs.y is None:
+    if not tally.y:
         return
     import numpy as np
 
     from gcaps.data.targets import has_target
     from gcaps.evaluation.metrics import compute_metrics
 
-    known = has_target(graphs.y)
-    width = 1 if graphs.y.ndim == 1 else graphs.y.shape[1]
-    kinds_agree = (graphs.y.dtype.kind == "U") == (target.classes is not None and target.classes.dtype.kind == "U")
+    y, scores = np.concatenate(tally.y), np.concatenate(tally.scores)
+    known = has_target(y)
+    width = 1 if y.ndim == 1 else y.shape[1]
+    kinds_agree = (y.dtype.kind == "U") == (target.classes is not None and target.classes.dtype.kind == "U")
     if not known.any() or width != len(target.names) or not kinds_agree:
         return
-    found = compute_metrics(target, graphs.y[known], scores[known])
+    found = compute_metrics(target, y[known], scores[known])
     shown = ", ".join(f"{name} {value:.3f}" for name, value in found.items() if np.isfinite(value))
     typer.echo(f"{shown} on {int(known.sum()):,} graphs with targets", err=True)

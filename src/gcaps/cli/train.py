@@ -13,6 +13,7 @@ from gcaps.cli.arguments import (
     MethodName,
     Seed,
     TaskName,
+    reading_bar,
     reading_options,
     report_skipped,
     with_reading,
@@ -69,9 +70,10 @@ def run(
 
     checkpoint = output.with_name(output.name + ".checkpoint")
     with joined(f"run the same command again: it resumes from {checkpoint}"):
-        graphs = load(data, **options)
         console = Console(stderr=True, quiet=not is_first_process(), highlight=False)
-        report_skipped(graphs)
+        with reading_bar(data, console) as progress:
+            graphs = load(data, **options, progress=progress)
+        report_skipped(graphs.skipped)
         known = has_target(targets_of(graphs))
         if not known.all():
             console.print(f"left out: {(~known).sum():,} graphs without a target")
