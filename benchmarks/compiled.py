@@ -56,7 +56,7 @@ def training(graphs: GraphSet, without: tuple[str, ...]) -> Callable[[], float]:
     y = Classes.of(graphs.y).encode(graphs.y)
     source = BatchSource(graphs, x, merge="merged nodes" not in without and GCAPS.merges(config), y=y)
     torch.manual_seed(0)
-    network = GCAPS(source.num_features, graphs.num_classes, config, **source.edge_shape)
+    network = GCAPS(source.num_features, graphs.num_classes, config, **source.shape)
     if "head" in without:
         assert isinstance(network.head, nn.Sequential)
         network.head = nn.Sequential(*network.head)

@@ -58,7 +58,7 @@ def training(graphs: GraphSet, edges: tuple[str, ...], compiled: bool) -> Callab
     y = Classes.of(graphs.y).encode(graphs.y)
     source = BatchSource(graphs, NodeFeatures.fit(config, graphs).encode(graphs), y=y)
     torch.manual_seed(0)
-    network = GCAPS(source.num_features, graphs.num_classes, config, **source.edge_shape)
+    network = GCAPS(source.num_features, graphs.num_classes, config, **source.shape)
     run = TrainingRun(network, source, np.arange(len(graphs)), config, seed=0)
 
     def epoch() -> float:
