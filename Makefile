@@ -40,6 +40,7 @@ format: $(VENV)/.dev  ## Put the code into shape
 
 bench: $(VENV)/.dev  ## Speed and memory against peers, short form
 	$(BIN)/python benchmarks/reading.py
+	$(BIN)/python benchmarks/featurization.py --short
 	$(BIN)/python benchmarks/capsules.py --short
 	$(BIN)/python benchmarks/training.py --short
 	$(BIN)/python benchmarks/merging.py --short

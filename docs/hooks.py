@@ -26,7 +26,7 @@ MODULES = {
         name: f"gcaps.{name}"
         for name in (
             *("estimators", "data", "features", "nn", "models", "kernels"),
-            *("evaluation", "report", "pyg", "theory", "testing"),
+            *("evaluation", "explain", "report", "pyg", "theory", "testing"),
         )
     },
 }
@@ -34,7 +34,7 @@ MODULES = {
 PACKAGE = Path(__file__).parents[1] / "src" / "gcaps"
 FOLDERS = (
     *("data", "features", "batching", "nn", "models", "kernels", "training"),
-    *("estimators", "evaluation", "report", "theory", "testing", "cli"),
+    *("estimators", "evaluation", "explain", "report", "theory", "testing", "cli"),
 )
 """Folders of the package in the order in which data flow."""
 MAIN = ("load", "GraphSet", "evaluate", "compare", "load_model", "GraphCapsuleConv", "MeanCovariance")
@@ -262,7 +262,7 @@ def _default(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return f"`{str(value).lower()}`"
     if isinstance(value, tuple | list | dict):
-        return ", ".join(f"`{entry}`" for entry in value) or "empty"
+        return ", ".join(f"`{entry}`" for entry in value) or "`none`"
     return f"`{value:g}`" if isinstance(value, int | float) else f"`{value}`" if value else "empty"
 
 
