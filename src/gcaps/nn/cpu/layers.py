@@ -2,93 +2,31 @@
 
 Batch normalisation needs statistics of all nodes, so a pass is what lies between two normalisations. Each block goes
 through the whole pass while it is in the cache. U and G [P, b, (K+1)·h] hold, for each capsule component p and each
-node of a block, the K+1 orders of the filter polynomial side by side; with R relations, order 0 and then the orders
-1 … K of each relation. One pass over the arcs serves all relations, since an arc reads and writes the columns of its
-own. A block has the nodes a … z − 1. Sums over nodes are taken in float64. Rows are sliced before the innermost loops,
-which lets the compiler vectorise them.
+node of a block, the K+1 orders of the filter polynomial side by side; with relations or gates they hold order 0, and
+:mod:`gcaps.nn.cpu.relations` has the others. A block has the nodes a … z − 1. Sums over nodes are taken in float64.
+Rows are sliced before the innermost loops, which lets the compiler vectorise them.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numba import prange
 
 from gcaps.nn.cpu.blocks import Array, compiled, over_blocks
-
-
-class Nodes(NamedTuple):
-    """The nodes of a batch, and the filter M; in backward passes its transpose."""
-
-    cuts: Array
-    """[C+1] first node of each block, and n."""
-    multiplicity: Array
-    """[n] number of nodes that each row represents; empty if each row is one node."""
-    rowptr: Array
-    """[n+1]"""
-    col: Array
-    """[e]"""
-    value: Array
-    """[e]; empty if all values are one."""
-    diagonal: Array
-    """[n]; empty if it is zero."""
-    relations: int
-    """R; 0 if there is only one relation and no gates."""
-    relation: Array
-    """[e] relation of each entry, −1 if it is not known; empty if there is only one."""
-    gated: Array
-    """[P, e] values for each component, which replace ``value``; empty if there are no gates."""
-    shares: Array
-    """[n, R] diagonals of the filters of relations, which replace ``diagonal``; empty if they are zero."""
-
-
-class Layer(NamedTuple):
-    """A capsule layer and what its forward pass keeps for the backward pass."""
-
-    weight: Array
-    """[P, c, (K+1)·h]; in the first layer only the rows of dense columns."""
-    hidden: int
-    """h."""
-    inverse_bound: float
-    """1/bound of :func:`gcaps.nn.bounded`, or 0."""
-    powers: Array
-    """[P, n, c] powers of the dense input."""
-    pre: Array
-    """[n, P·h] argument of the normalisation."""
-    mean: Array
-    """[P·h] mean of ``pre``."""
-    inverse: Array
-    """[P·h] 1/√(variance + ε)."""
-    gamma: Array
-    beta: Array
-    column: int
-    """First column of the layer's output in Z."""
-    mixed: Array
-    """[P, n, (1+R·K)·h] U after the filter, which the gradients of gates need; empty if there are no gates."""
-
-
-class Gradient(NamedTuple):
-    """Gradient behind the normalisation of a layer."""
-
-    grad: Array
-    """[n, P·h]; the sum over the nodes that a row represents."""
-    coefficients: Array
-    """[3, P·h] scale, constant and slope, see :func:`normalization_gradient`."""
-
-
-class Output(NamedTuple):
-    """The outputs of all layers."""
-
-    Z: Array
-    """[n, Σ P·h]"""
-    grad: Array
-    """Gradient at Z."""
+from gcaps.nn.cpu.relations import add_relations, relations_backward
+from gcaps.nn.cpu.state import Gradient, Layer, Nodes, Output, Relations
 
 
 @over_blocks
 def first_layer(
-    nodes: Nodes, one_hot_index: Array, table: Array, x: Array, layer: Layer, shift: Array, statistics: Array
+    nodes: Nodes,
+    rows: Relations,
+    one_hot_index: Array,
+    table: Array,
+    x: Array,
+    layer: Layer,
+    shift: Array,
+    statistics: Array,
 ) -> None:
     """First layer, on one-hot columns (indices [n, ·] into the rows of table [P, ·, (K+1)·h]) and dense columns x.
 
@@ -112,11 +50,22 @@ def first_layer(
             if x.shape[1]:
                 np.dot(powers[p, a:z], weight[p], mixed)
                 add_rows(mixed, U[p])
+        if len(rows.ptr):
+            add_relations(b, nodes, rows, one_hot_index, layer, U)
         apply_filter(a, z, nodes, U, layer, shift, statistics[b])
 
 
 @over_blocks
-def next_layer(nodes: Nodes, before: Layer, Z: Array, layer: Layer, shift: Array, statistics: Array) -> None:
+def next_layer(
+    nodes: Nodes,
+    rows: Relations,
+    one_hot_index: Array,
+    before: Layer,
+    Z: Array,
+    layer: Layer,
+    shift: Array,
+    statistics: Array,
+) -> None:
     """Normalise and activate the layer ``before``, then mix and filter; see :func:`first_layer`."""
     cuts, weight, powers = nodes.cuts, layer.weight, layer.powers
     for b in prange(len(cuts) - 1):
@@ -125,6 +74,8 @@ def next_layer(nodes: Nodes, before: Layer, Z: Array, layer: Layer, shift: Array
         activate(a, z, before, Z, layer.inverse_bound, powers)
         for p in range(len(weight)):
             np.dot(powers[p, a:z], weight[p], U[p])
+        if len(rows.ptr):
+            add_relations(b, nodes, rows, one_hot_index, layer, U)
         apply_filter(a, z, nodes, U, layer, shift, statistics[b])
 
 
@@ -147,11 +98,15 @@ def last_backward(cuts: Array, output: Output, layer: Layer, grad: Array, sums: 
 @over_blocks
 def layer_backward(
     nodes: Nodes,
+    rows: Relations,
+    one_hot_index: Array,
     layer: Layer,
     gradient: Gradient,
     before: Layer,
     output: Output,
     weight_grad: Array,
+    relation_grad: Array,
+    relation_table_grad: Array,
     gate_grad: Array,
     grad_before: Array,
     sums: Array,
@@ -160,12 +115,16 @@ def layer_backward(
 
     Args:
         nodes: with the transpose of the filter.
+        rows: by relations, the same.
+        one_hot_index: that of the first layer.
         layer: the layer.
         gradient: behind its normalisation.
         before: the layer before it.
         output: outputs of all layers and the gradient at them.
         weight_grad: [S, P, c, (K+1)·h] written, partial sums over blocks of the gradient of its weight.
-        gate_grad: [P, e] written, gradient of the entries of the transposed filter; empty if there are no gates.
+        relation_grad: [S, P, R, c, K·h] partial sums of the gradient of the weights of relations are added.
+        relation_table_grad: not used.
+        gate_grad: [P, e] gradient of the entries of the transposed filter is added; empty if there are no gates.
         grad_before: [n, ·] written, gradient behind the normalisation of the layer before.
         sums: [C, 2, ·] written, sums for the gradients of γ and β of the layer before.
     """
@@ -178,8 +137,6 @@ def layer_backward(
             G = np.empty((len(weight), z - a, weight.shape[2]), weight.dtype)
             through = np.empty((len(weight), z - a, weight.shape[1]), weight.dtype)
             filter_backward(a, z, nodes, layer, gradient, G)
-            if len(gate_grad):
-                gates_backward(a, z, nodes, layer, G, gate_grad)
             for p in range(len(weight)):
                 if b == s * blocks // shares:
                     np.dot(powers[p, a:z].T, G[p], weight_grad[s, p])
@@ -187,6 +144,9 @@ def layer_backward(
                     np.dot(powers[p, a:z].T, G[p], product)
                     add_rows(product, weight_grad[s, p])
                 np.dot(G[p], weight[p].T, through[p])
+            if len(rows.ptr):
+                grads = (relation_grad[s], relation_table_grad[s], gate_grad)
+                relations_backward(b, nodes, rows, one_hot_index, layer, G, *grads, through)
             copy_columns(a, z, output.grad, before.column, grad_before)
             for i in range(a, z):
                 powers_backward(i, powers, layer.inverse_bound, through, i - a, grad_before[i])
@@ -196,17 +156,20 @@ def layer_backward(
 @over_blocks
 def first_backward(
     nodes: Nodes,
+    rows: Relations,
     layer: Layer,
     gradient: Gradient,
     one_hot_index: Array,
     weight_grad: Array,
     table_grad: Array,
+    relation_grad: Array,
+    relation_table_grad: Array,
     gate_grad: Array,
 ) -> None:
     """Gradients of the weights of the first layer: of its dense and of its one-hot columns.
 
-    Both [S, P, ·, (K+1)·h] are zero at the start; each share of the blocks adds its part. For ``gate_grad`` see
-    :func:`layer_backward`.
+    Both [S, P, ·, (K+1)·h] are zero at the start; each share of the blocks adds its part. For ``relation_grad`` and
+    ``gate_grad`` see :func:`layer_backward`.
     """
     cuts, powers, dtype = nodes.cuts, layer.powers, layer.weight.dtype
     blocks, shares = len(cuts) - 1, len(table_grad)
@@ -216,8 +179,9 @@ def first_backward(
             a, z = cuts[b], cuts[b + 1]
             G = np.empty((weight_grad.shape[1], z - a, weight_grad.shape[3]), dtype)
             filter_backward(a, z, nodes, layer, gradient, G)
-            if len(gate_grad):
-                gates_backward(a, z, nodes, layer, G, gate_grad)
+            if len(rows.ptr):
+                grads = (relation_grad[s], relation_table_grad[s], gate_grad)
+                relations_backward(b, nodes, rows, one_hot_index, layer, G, *grads, np.empty((0, 0, 0), dtype))
             for p in range(len(G)):
                 if powers.shape[2]:
                     np.dot(powers[p, a:z].T, G[p], product)
@@ -344,67 +308,6 @@ def add_product(U: Array, column: int, i: int, a: int, nodes: Nodes, out: Array)
 
 
 @compiled
-def add_relations(p: int, U: Array, h: int, K: int, k: int, a: int, z: int, nodes: Nodes, forward: bool) -> None:
-    """One order of all relations: U_(k−1) += M_r U_k for each r, or if not ``forward`` U_k = M_r U_(k−1).
-
-    U [b, (1+R·K)·h] has order 0, which all relations share, in its first h columns, and order k of relation r in column
-    (1 + r K + k − 1) h.
-    """
-    rowptr, col, relation, shares = nodes.rowptr, nodes.col, nodes.relation, nodes.shares
-    one = U.dtype.type(1)
-    for i in range(a, z):
-        for r in range(nodes.relations):
-            high, low = (r * K + k) * h, (r * K + k - 1) * h if k > 1 else 0
-            to, source = (low, high) if forward else (high, low)
-            out = U[i - a, to : to + h]
-            if not forward:
-                for j in range(h):
-                    out[j] = 0
-            if len(shares):
-                row, share = U[i - a, source : source + h], shares[i, r]
-                for j in range(h):
-                    out[j] += share * row[j]
-        for e in range(rowptr[i], rowptr[i + 1]):
-            known = relation[e] if len(relation) else 0
-            value = one
-            if len(nodes.gated):
-                value = nodes.gated[p, e]
-            elif len(nodes.value):
-                value = nodes.value[e]
-            if known < 0:  # divided among all relations
-                value /= nodes.relations
-            for r in range(known if known >= 0 else 0, known + 1 if known >= 0 else nodes.relations):
-                high, low = (r * K + k) * h, (r * K + k - 1) * h if k > 1 else 0
-                to, source = (low, high) if forward else (high, low)
-                out, row = U[i - a, to : to + h], U[col[e] - a, source : source + h]
-                for j in range(h):
-                    out[j] += value * row[j]
-
-
-@compiled
-def gates_backward(a: int, z: int, nodes: Nodes, layer: Layer, G: Array, gate_grad: Array) -> None:
-    """Gradient of the entries of the filter: at entry (i, j) of M_r, Σ_k ⟨G_(k−1) of i, U_k of j⟩.
-
-    ``nodes`` has the transpose, so the entry e of row j and column i is meant.
-    """
-    h, R = layer.hidden, nodes.relations
-    K = (G.shape[2] // h - 1) // R
-    zero = G.dtype.type(0)
-    for p in range(len(G)):
-        for j in range(a, z):
-            for e in range(nodes.rowptr[j], nodes.rowptr[j + 1]):
-                known = nodes.relation[e] if len(nodes.relation) else 0
-                total = zero
-                for r in range(known if known >= 0 else 0, known + 1 if known >= 0 else R):
-                    for k in range(1, K + 1):
-                        high, low = (r * K + k) * h, (r * K + k - 1) * h if k > 1 else 0
-                        g, u = G[p, nodes.col[e] - a, low : low + h], layer.mixed[p, j, high : high + h]
-                        for c in range(h):
-                            total += g[c] * u[c]
-                gate_grad[p, e] = total if known >= 0 else total / R
-
-
-@compiled
 def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Array, statistics: Array) -> None:
     """pre = U_0 + M (U_1 + M (U_2 + …)); statistics [2, P·h]: means of its columns and Σ_i m_i (pre_i − mean)².
 
@@ -417,13 +320,6 @@ def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Ar
     statistics[:] = 0
     sums, squares = statistics[0], statistics[1]
     for p in range(len(U)):
-        if nodes.relations:
-            K = (orders - 1) // nodes.relations
-            for k in range(K, 0, -1):
-                add_relations(p, U[p], h, K, k, a, z, nodes, True)
-            if len(layer.mixed):
-                layer.mixed[p, a:z] = U[p]
-            continue
         for k in range(orders - 2, 0, -1):
             for i in range(a, z):
                 add_product(U[p], (k + 1) * h, i, a, nodes, U[p, i - a, k * h : k * h + h])
@@ -470,11 +366,6 @@ def filter_backward(a: int, z: int, nodes: Nodes, layer: Layer, gradient: Gradie
                 out[j] = s[j] * g[j] - all_c[j]
             for j in range(h):
                 out[j] -= all_k[j] * u[j]
-        if nodes.relations:
-            K = (orders - 1) // nodes.relations
-            for order in range(1, K + 1):
-                add_relations(p, G[p], h, K, order, a, z, nodes, False)
-            continue
         for order in range(1, orders):
             for i in range(a, z):
                 out = G[p, i - a, order * h : order * h + h]

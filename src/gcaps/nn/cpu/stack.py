@@ -2,9 +2,9 @@
 
 Computes the same as a sequence of :class:`gcaps.nn.GraphCapsuleConv` for the default capsule function and the filters
 that are powers of a matrix. One-hot input is never written out, layers write side by side into one matrix Z, rows may
-represent several nodes (:mod:`gcaps.batching.merging`), all relations of edges go through one pass over the arcs, and
-sums do not depend on the number of threads. Compared with
-the plain layers, an epoch is 2.2 to 2.5 times as fast on IMDB-BINARY, where nodes are merged, 1.2 to 1.3 times on DD
+represent several nodes (:mod:`gcaps.batching.merging`), relations of edges are computed at the nodes that have such
+edges only (:mod:`gcaps.nn.cpu.relations`), and sums do not depend on the number of threads. Compared with the plain
+layers, an epoch is 2.2 to 2.5 times as fast on IMDB-BINARY, where nodes are merged, 1.2 to 1.3 times on DD
 and equally fast on NCI1 and ENZYMES (``python benchmarks/compiled.py``).
 """
 
@@ -22,7 +22,8 @@ from gcaps.batching.batch import Batch
 from gcaps.nn.conv import GraphCapsuleConv
 from gcaps.nn.cpu import layers as kernels
 from gcaps.nn.cpu.blocks import PARTIAL_SUMS, Array, compiled, cut, is_supported, one_blas_thread
-from gcaps.nn.cpu.layers import Gradient, Layer, Nodes, Output
+from gcaps.nn.cpu.relations import no_relations, relation_rows, transposed_relations
+from gcaps.nn.cpu.state import Gradient, Layer, Nodes, Output, Relations
 from gcaps.nn.distributed import merged_statistics, sum_over_processes
 from gcaps.nn.filters import Filter
 
@@ -87,15 +88,38 @@ class _Input(NamedTuple):
         matrix = M.off_t if transposed else M.off
         value = none if matrix.value is None else matrix.value.detach().numpy().astype(like.dtype, copy=False)
         scale = none if diagonal is None else diagonal.detach().numpy().ravel()
-        relation, gated, shares = np.empty(0, np.int64), np.empty((0, 0), like.dtype), np.empty((0, 0), like.dtype)
-        if M.relation is not None:
-            relation = M.relation.numpy()[self.reverse] if transposed else M.relation.numpy()
-            shares = shares if M.shares is None else np.ascontiguousarray(M.shares.numpy())
-        elif len(scale):
-            shares = scale[:, None]
-        relations = 0 if self.reverse is None else M.relations
         graph = (matrix.rowptr.numpy(), matrix.col.numpy(), value, scale)
-        return Nodes(self.cuts, self.multiplicity, *graph, relations, relation, gated, shares)
+        return Nodes(self.cuts, self.multiplicity, *graph, np.empty((0, 0), like.dtype))
+
+    def rows(self, nodes: Nodes, forward: Relations | None = None) -> Relations:
+        """Rows of relations of M, or of its transpose if those of M are given."""
+        M, shares = self.M, np.empty((0, 0), nodes.gated.dtype)
+        if self.reverse is None:
+            return no_relations(shares.dtype)
+        relation = np.zeros(len(nodes.col), np.int64) if M.relation is None else M.relation.numpy()
+        if forward is not None:
+            return transposed_relations(forward, nodes, relation[self.reverse])
+        if M.shares is not None:
+            shares = np.ascontiguousarray(M.shares.numpy())
+        elif M.relation is None and len(nodes.diagonal):
+            shares = nodes.diagonal[:, None]
+        return relation_rows(self.cuts, nodes, relation, shares, M.relations)
+
+    def parts(self, weight: Tensor) -> tuple[Tensor, Tensor]:
+        """[P, c, (K+1)·h] and [P, R, c, K·h]: weights of all nodes and of relations; order 0 is of all nodes."""
+        P, c, count, h = weight.shape
+        if self.reverse is None:
+            return weight.flatten(2), weight.new_empty(P, 0, c, 0)
+        R = self.M.relations
+        others = weight[:, :, 1:].reshape(P, c, R, (count - 1) // R * h)
+        return weight[:, :, 0], others.transpose(1, 2)
+
+    def joined(self, own: Tensor, others: Tensor, like: Tensor) -> Tensor:
+        """Inverse of :meth:`parts`."""
+        if self.reverse is None:
+            return own.view_as(like)
+        P, c, count, h = like.shape
+        return torch.cat([own.view(P, c, 1, h), others.transpose(1, 2).reshape(P, c, count - 1, h)], dim=2)
 
     def counts(self) -> Array:
         """[C] float64 number of nodes of each block."""
@@ -114,36 +138,43 @@ class _CapsuleStack(torch.autograd.Function):
         Z = dense.new_empty(n, sum(widths))
         z, x = Z.numpy(), dense.contiguous().numpy()
         nodes = given.nodes(z)
+        rows = given.rows(nodes)
         layers: list[Layer] = []
         with one_blas_thread():
             for number, (norm, bound, width) in enumerate(zip(given.norms, given.inverse_bounds, widths, strict=True)):
                 weight, gamma, beta, gated = (p.detach() for p in params[4 * number : 4 * number + 4])
-                flat, first = weight.flatten(2).numpy(), number == 0
+                own, others = given.parts(weight)
+                first, one_hot = number == 0, given.one_hot if number == 0 else 0
+                powers_of_one = _powers_of_one(bound, weight)
                 statistics = np.empty((len(nodes.cuts) - 1, 2, width))
+                kept = (len(gated), len(rows.node), others.size(3)) if len(gated) else (0, 0, 0)
                 layer = Layer(
-                    np.ascontiguousarray(flat[:, given.one_hot :]) if first else flat,
+                    own[:, one_hot:].contiguous().numpy(),
+                    others[:, :, one_hot:].contiguous().numpy(),
+                    (others[:, :, :one_hot] * powers_of_one.unsqueeze(1)).contiguous().numpy(),
                     weight.size(3),
                     bound,
-                    np.empty((len(flat), n, x.shape[1] if first else widths[number - 1]), z.dtype),
+                    np.empty((len(own), n, x.shape[1] if first else widths[number - 1]), z.dtype),
                     np.empty((n, width), z.dtype),
                     np.empty(width, z.dtype),
                     np.empty(width, z.dtype),
                     gamma.numpy(),
                     beta.numpy(),
                     sum(widths[:number]),
-                    np.empty((len(gated), n, flat.shape[2]) if len(gated) else (0, 0, 0), z.dtype),
+                    np.empty(kept, z.dtype),
                 )
                 nodes = nodes._replace(gated=gated.numpy())
                 shift = _running(norm)[0]
                 if first:
-                    table = (weight.flatten(2)[:, : given.one_hot] * _powers_of_one(bound, weight)).numpy()
-                    kernels.first_layer(nodes, given.one_hot_index, table, x, layer, shift, statistics)
+                    table = (own[:, :one_hot] * powers_of_one).contiguous().numpy()
+                    kernels.first_layer(nodes, rows, given.one_hot_index, table, x, layer, shift, statistics)
                 else:
-                    kernels.next_layer(nodes, layers[-1], z, layer, shift, statistics)
+                    kernels.next_layer(nodes, rows, given.one_hot_index, layers[-1], z, layer, shift, statistics)
                 _normalize(norm, statistics, counts, layer)
                 layers.append(layer)
         kernels.last_output(nodes.cuts, layers[-1], z, np.empty((0, 0, 0), z.dtype))
-        ctx.given, ctx.layers, ctx.training = given, layers, [norm.training for norm in given.norms]
+        ctx.given, ctx.rows, ctx.layers = given, rows, layers
+        ctx.training = [norm.training for norm in given.norms]
         ctx.save_for_backward(Z, *params)
         return Z
 
@@ -154,6 +185,7 @@ class _CapsuleStack(torch.autograd.Function):
         Z, *params = (t.detach() for t in ctx.saved_tensors)
         output = Output(Z.numpy(), grad_Z.contiguous().numpy())
         dtype, nodes, blocks = output.Z.dtype, given.nodes(output.Z, transposed=True), len(given.cuts) - 1
+        rows = given.rows(nodes, ctx.rows)
         count = int(given.counts().sum())
         grads: list[Tensor | None] = [None] * len(params)
         grad, sums = np.empty_like(layers[-1].pre), np.empty((blocks, 2, layers[-1].pre.shape[1]))
@@ -164,29 +196,44 @@ class _CapsuleStack(torch.autograd.Function):
                 weight, gated, total = params[4 * number], params[4 * number + 3], sums.sum(axis=0)
                 grads[4 * number + 1] = torch.from_numpy((total[1] * layer.inverse).astype(dtype))
                 grads[4 * number + 2] = torch.from_numpy(total[0].astype(dtype))
-                gate_grad = np.empty_like(gated.numpy())
+                gate_grad = np.zeros_like(gated.numpy())
                 if len(gated):
                     nodes = nodes._replace(gated=gated.numpy()[:, given.reverse])
                     grads[4 * number + 3] = torch.from_numpy(gate_grad)
                 gradient = Gradient(grad, _coefficients(total, count, layer, ctx.training[number]))
+                shares = min(blocks, PARTIAL_SUMS if number else INPUT_PARTIAL_SUMS)
+                relation_grad = np.zeros((shares, *layer.relation_weight.shape), dtype)
+                relation_table_grad = np.zeros((shares, *layer.relation_table.shape), dtype)
+                index = given.one_hot_index
                 if number == 0:
-                    shape = (min(blocks, INPUT_PARTIAL_SUMS), len(layer.weight))
-                    weight_grad = np.zeros((*shape, *layer.weight.shape[1:]), dtype)
-                    table_grad = np.zeros((*shape, given.one_hot, layer.weight.shape[2]), dtype)
-                    index = given.one_hot_index
-                    kernels.first_backward(nodes, layer, gradient, index, weight_grad, table_grad, gate_grad)
-                    table = torch.from_numpy(table_grad).sum(0) * _powers_of_one(layer.inverse_bound, weight)
-                    grads[0] = torch.cat([table, torch.from_numpy(weight_grad).sum(0)], dim=1).view_as(weight)
+                    weight_grad = np.zeros((shares, *layer.weight.shape), dtype)
+                    table_grad = np.zeros((shares, len(layer.weight), given.one_hot, layer.weight.shape[2]), dtype)
+                    kernels.first_backward(
+                        *(nodes, rows, layer, gradient, index),
+                        *(weight_grad, table_grad, relation_grad, relation_table_grad, gate_grad),
+                    )
+                    ones = _powers_of_one(layer.inverse_bound, weight)
+                    own = torch.cat([_summed(table_grad) * ones, _summed(weight_grad)], dim=1)
+                    table = _summed(relation_table_grad) * ones.unsqueeze(1)
+                    grads[0] = given.joined(own, torch.cat([table, _summed(relation_grad)], dim=2), weight)
                     break
                 before: Layer = layers[number - 1]
-                weight_grad = np.empty((min(blocks, PARTIAL_SUMS), *layer.weight.shape), dtype)
+                weight_grad = np.empty((shares, *layer.weight.shape), dtype)
                 grad, sums = np.empty_like(before.pre), np.empty((blocks, 2, before.pre.shape[1]))
-                kernels.layer_backward(nodes, layer, gradient, before, output, weight_grad, gate_grad, grad, sums)
-                grads[4 * number] = torch.from_numpy(weight_grad).sum(0).view_as(weight)
+                kernels.layer_backward(
+                    *(nodes, rows, index, layer, gradient, before, output),
+                    *(weight_grad, relation_grad, relation_table_grad, gate_grad, grad, sums),
+                )
+                grads[4 * number] = given.joined(_summed(weight_grad), _summed(relation_grad), weight)
         for number in range(3, len(grads), 4):
             if (gate := grads[number]) is not None:  # found for the transpose
                 grads[number] = gate[:, given.reverse]
         return None, None, *grads
+
+
+def _summed(parts: Array) -> Tensor:
+    """Sum over the first axis."""
+    return torch.from_numpy(parts).sum(0)
 
 
 def _powers_of_one(inverse_bound: float, weight: Tensor) -> Tensor:

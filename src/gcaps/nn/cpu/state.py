@@ -1,0 +1,97 @@
+"""Arrays of a batch, of a layer and of their gradients that the compiled passes share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gcaps.nn.cpu.blocks import Array
+
+
+class Nodes(NamedTuple):
+    """The nodes of a batch, and the filter M; in backward passes its transpose."""
+
+    cuts: Array
+    """[C+1] first node of each block, and n."""
+    multiplicity: Array
+    """[n] number of nodes that each row represents; empty if each row is one node."""
+    rowptr: Array
+    """[n+1]"""
+    col: Array
+    """[e]"""
+    value: Array
+    """[e]; empty if all values are one."""
+    diagonal: Array
+    """[n]; empty if it is zero."""
+    gated: Array
+    """[P, e] values for each component, which replace ``value``; empty if there are no gates."""
+
+
+class Relations(NamedTuple):
+    """Rows (i, r) of nodes i with edges of relation r, and the entries of the filters M_r between them."""
+
+    ptr: Array
+    """[C, R+1] first row of each relation in each block, and the last row plus one; [0, 0] if there is one relation and
+    no gates."""
+    node: Array
+    """[m] node of each row."""
+    share: Array
+    """[m] diagonal of M_r; empty if it is zero."""
+    rowptr: Array
+    """[n+1] first entry of each node."""
+    entry: Array
+    """[E] position of each entry in the values of the filter."""
+    col: Array
+    """[E] node j of the entry ij."""
+    source: Array
+    """[E] row (j, r)."""
+    target: Array
+    """[E] row (i, r)."""
+    part: Array
+    """[E] factor of the value: 1, or 1/R if the edge's relation is not known; empty if all are known."""
+
+
+class Layer(NamedTuple):
+    """A capsule layer and what its forward pass keeps for the backward pass."""
+
+    weight: Array
+    """[P, c, (K+1)·h], with relations or gates [P, c, h]; in the first layer only the rows of dense columns."""
+    relation_weight: Array
+    """[P, R, c, K·h] weights of relations on dense columns; empty if there is only one and no gates."""
+    relation_table: Array
+    """[P, R, ·, K·h] the same on one-hot columns, times the powers of one."""
+    hidden: int
+    """h."""
+    inverse_bound: float
+    """1/bound of :func:`gcaps.nn.bounded`, or 0."""
+    powers: Array
+    """[P, n, c] powers of the dense input."""
+    pre: Array
+    """[n, P·h] argument of the normalisation."""
+    mean: Array
+    """[P·h] mean of ``pre``."""
+    inverse: Array
+    """[P·h] 1/√(variance + ε)."""
+    gamma: Array
+    beta: Array
+    column: int
+    """First column of the layer's output in Z."""
+    mixed: Array
+    """[P, m, K·h] of each row of relations, which the gradients of gates need; empty if there are no gates."""
+
+
+class Gradient(NamedTuple):
+    """Gradient behind the normalisation of a layer."""
+
+    grad: Array
+    """[n, P·h]; the sum over the nodes that a row represents."""
+    coefficients: Array
+    """[3, P·h] scale, constant and slope, see :func:`normalization_gradient`."""
+
+
+class Output(NamedTuple):
+    """The outputs of all layers."""
+
+    Z: Array
+    """[n, Σ P·h]"""
+    grad: Array
+    """Gradient at Z."""
