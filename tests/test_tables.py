@@ -1,5 +1,6 @@
 """The tables of the README and the documentation are those of the records."""
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -36,12 +37,12 @@ def test_a_number_that_was_changed_by_hand_is_found(tables):
         assert text == f"a\n<!-- table attributes -->\n{new}\n<!-- end -->\nb\n<!-- end -->\n"
 
 
-def test_the_picture_of_accuracies_is_that_of_the_results(monkeypatch, tmp_path):
+@pytest.mark.parametrize("name", ["accuracy", "molecules"])
+def test_pictures_are_those_of_the_results(name, monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "pictures"))
-    import make_accuracy
     import style
 
-    style.save(make_accuracy.draw, tmp_path / "accuracy.svg")
-    kept = ROOT / "docs" / "pictures" / "accuracy.svg"
-    same = (tmp_path / "accuracy.svg").read_bytes() == kept.read_bytes()
-    assert same, f"{kept}: run python docs/pictures/make_accuracy.py"
+    style.save(importlib.import_module(f"make_{name}").draw, tmp_path / f"{name}.svg")
+    kept = ROOT / "docs" / "pictures" / f"{name}.svg"
+    same = (tmp_path / f"{name}.svg").read_bytes() == kept.read_bytes()
+    assert same, f"{kept}: run python docs/pictures/make_{name}.py"

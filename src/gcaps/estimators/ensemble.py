@@ -38,24 +38,25 @@ class MeanOfMethods(GraphEstimator):
 
     def prepare(self, prepared: PreparedSet) -> None:
         """Prepare every member."""
-        given = resolve(self.config, prepared.graphs)[0].methods if self.methods == "auto" else self.methods
-        for m in given:
+        for m in self._given(resolve(self.config, prepared.graphs, task=self._task)[0]):
             self._made(m).prepare(prepared)
 
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit every member on some graphs of a prepared set."""
-        config, self.resolution_ = resolve(self.config, prepared.graphs, train)
-        given: Sequence[str | GraphEstimator] = config.methods if self.methods == "auto" else self.methods
+        check_random_state(self.random_state)
+        problem = self._start(prepared, train, options)
+        config, self.resolution_ = resolve(self.config, prepared.graphs, train, problem.target.task)
+        given = self._given(config)
         if not given:
             raise ConfigError("an ensemble needs at least one method")
-        check_random_state(self.random_state)
-        self._start(prepared, train, options)
         self.resolved_ = config.to_dict()
         shared: FitOptions = {**options, "watch": None, "checkpoint": None}  # the mean has no curves of its own
         self.estimators_ = [
             (self._made(m) if isinstance(m, str) else clone(m)).fit_prepared(prepared, train, **shared) for m in given
         ]
-        self.chosen_ = {f"{m.method}.{name}": value for m in self.estimators_ for name, value in m.chosen_.items()}
+        names = [m if isinstance(m, str) else m.method for m in given]
+        members = zip(names, self.estimators_, strict=True)
+        self.chosen_ = {f"{name}.{key}": value for name, m in members for key, value in m.chosen_.items()}
         return self
 
     def release(self) -> None:
@@ -63,10 +64,20 @@ class MeanOfMethods(GraphEstimator):
         for member in self.estimators_:
             member.release()
 
+    @property
+    def _task(self) -> Task:
+        return "regression" if isinstance(self, GraphRegressor) else "classification"
+
+    def _given(self, config: EnsembleConfig) -> Sequence[str | GraphEstimator]:
+        """Return the members, by settings without ``auto``."""
+        return config.methods if self.methods == "auto" else self.methods
+
     def _made(self, method: str | GraphEstimator) -> GraphEstimator:
-        """Return the estimator of a method that is given by name."""
-        task: Task = "regression" if isinstance(self, GraphRegressor) else "classification"
-        return make_estimator(method, None, self._seed(), task) if isinstance(method, str) else method
+        """Return the estimator of a method that is given by name, with the features that follow a plus sign."""
+        if not isinstance(method, str):
+            return method
+        name, *extra = method.split("+")
+        return make_estimator(name, {"extra_features": ",".join(extra)} if extra else None, self._seed(), self._task)
 
     def scores_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
         """Return scores of some graphs of a prepared set."""
@@ -103,8 +114,8 @@ class GraphEnsemble(GraphClassifier, MeanOfMethods):
     Every member is fitted on the same graphs; nothing is chosen or weighted.
 
     Args:
-        methods: names of methods (with their default settings) or estimators; ``"auto"``: gcaps, capsule-svm and wloa;
-            for molecules gcaps, ecfp, descriptors, and tanimoto up to 10,000 training graphs.
+        methods: names of methods (with their default settings) or estimators; ``"gcaps+descriptors"`` is gcaps with
+            ``extra_features="descriptors"``. ``"auto"``: gcaps, capsule-svm and wloa; for molecules gcaps, ecfp, descriptors, and tanimoto up to 10,000 training graphs.
         random_state: of every member that is given by name.
 
     Attributes:
@@ -124,8 +135,8 @@ class GraphEnsembleRegressor(GraphRegressor, MeanOfMethods):
     """Mean of the values that several methods predict.
 
     Args:
-        methods: names of methods (with their default settings) or estimators; ``"auto"``: gcaps, capsule-svm and wloa;
-            for molecules gcaps and descriptors.
+        methods: names of methods (with their default settings) or estimators; ``"gcaps+descriptors"`` is gcaps with
+            ``extra_features="descriptors"``. ``"auto"``: gcaps, capsule-svm and wloa; for molecules gcaps and descriptors.
         random_state: of every member that is given by name.
 
     Attributes:

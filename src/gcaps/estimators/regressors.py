@@ -118,7 +118,7 @@ class FGSDForestRegressor(GraphRegressor, FGSDForest):
 
 
 @like(tanimoto.TanimotoSVC)
-class TanimotoSVR(GraphRegressor, tanimoto.TanimotoMachine):
+class TanimotoSVR(GraphRegressor, tanimoto.TanimotoEstimator):
     """Support vector or Gaussian-process regression on the Tanimoto kernel of molecules' fingerprints.
 
     Parameters as :class:`TanimotoSVC`. With ``model="gp"``, exact Gaussian-process regression: fingerprint, radius,

@@ -20,7 +20,7 @@ from gcaps.kernels.gaussian_process import fit_gaussian_process
 from gcaps.kernels.tanimoto import Tanimoto, require_gram_memory
 
 
-class TanimotoMachine(KernelEstimator):
+class TanimotoEstimator(KernelEstimator):
     """Base class of the SVMs and Gaussian processes on the Tanimoto kernel."""
 
     needs_molecules: ClassVar[bool] = True
@@ -85,7 +85,7 @@ class TanimotoMachine(KernelEstimator):
         return f"a Gaussian process on Tanimoto, {graphs:,} graphs, noise {noise} standard deviations of the target"
 
 
-class TanimotoSVC(KernelClassifier, TanimotoMachine):
+class TanimotoSVC(KernelClassifier, TanimotoEstimator):
     """SVM on the Tanimoto kernel of molecules' fingerprints.
 
     Needs molecules: graphs read from SMILES or an SDF. Fingerprint, radius and C are chosen by cross-validation on the
