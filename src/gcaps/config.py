@@ -300,8 +300,8 @@ class Config(ClassConfig, TrainingConfig, CapsuleConfig, GraphFeatureConfig, Fea
     with_svm: bool | Auto = Field(
         "auto",
         description="average the probabilities of the networks with those of an SVM on random capsules twice as wide "
-        "(method capsule-svm); auto: on below 750 graphs, unless an epoch is picked on validation or in regression on "
-        "molecules",
+        "(method capsule-svm); auto: on below 750 graphs and for classes of up to 10,000 molecules, unless an epoch is "
+        "picked on validation or in regression on molecules",
     )
 
     @model_validator(mode="after")
@@ -600,8 +600,9 @@ class EnsembleConfig(Section):
 
     methods: tuple[str, ...] | Auto = Field(
         "auto",
-        description="methods to average; auto: gcaps,capsule-svm,wloa; for molecules gcaps,ecfp,descriptors, and "
-        "tanimoto up to 10,000 graphs; in regression on molecules gcaps,descriptors",
+        description="methods to average, with extra features after a plus sign; auto: gcaps,capsule-svm,wloa; for "
+        "molecules gcaps,gcaps+descriptors,ecfp,descriptors, and tanimoto up to 10,000 graphs; in regression on "
+        "molecules gcaps,gcaps+descriptors,descriptors",
     )
 
 

@@ -24,7 +24,7 @@ FEW_MOLECULES = 2000
 DISPERSED_SIZES = 4.5
 """Ratio of the 90th to the 10th percentile of graph sizes above which sizes count as dispersed."""
 GRAM_GRAPHS = 10_000
-"""Training graphs up to which a kernel joins an ensemble: its Gram matrices have an entry for every pair."""
+"""Training graphs up to which a kernel joins: its Gram matrices have an entry for every pair."""
 EDGE_METHODS = ("gcaps", "capsule-svm", "ecc")
 """Methods with settings of features that use those of edges."""
 RARE_LABELS = 3
@@ -74,6 +74,12 @@ class TrainingFacts:
     def dispersed(self) -> bool:
         """Whether the training set is not small and its sizes are dispersed."""
         return not self.small and self.spread > DISPERSED_SIZES
+
+    @property
+    def pairs(self) -> str:
+        """The comparison with :data:`GRAM_GRAPHS`, in words."""
+        few = self.graphs <= GRAM_GRAPHS
+        return f"{self.graphs:,} training graphs, {'at most' if few else 'more than'} {GRAM_GRAPHS:,}"
 
     @property
     def size(self) -> str:
@@ -159,11 +165,17 @@ def ensemble_size(config: Section, facts: TrainingFacts) -> Value:
 
 
 def with_svm(config: Section, facts: TrainingFacts) -> Value:
-    """An SVM on random capsules adds most where there is little to train on, but not to real values of molecules."""
+    """An SVM on random capsules adds most where there is little to train on, and to classes of molecules.
+
+    On inner folds of BACE and BBBP it raised the ROC AUC of one network by 0.020 and 0.008; to real values of molecules
+    it added nothing.
+    """
     if getattr(config, "selection", "last") != "last":
         return False, "an epoch is picked on validation"
     if facts.molecules and facts.task == "regression":
         return False, "regression on molecules"
+    if facts.molecules and facts.task == "classification":
+        return facts.graphs <= GRAM_GRAPHS, f"classes of molecules, {facts.pairs}"
     return facts.small, facts.size
 
 
@@ -217,19 +229,16 @@ def device(config: Section, facts: TrainingFacts) -> Value:
 
 
 def methods(config: Section, facts: TrainingFacts) -> Value:
-    """A trained network, its untrained counterpart and the strongest kernel; for molecules what fingerprints add.
+    """A trained network, its untrained counterpart and the strongest kernel; for molecules what RDKit adds.
 
-    In regression on molecules, values read off fingerprints made the mean worse on inner validation.
+    Chosen on inner folds: in regression fingerprints made the mean worse, and on ESOL, FreeSolv and Lipophilicity the
+    network with descriptors, the one without and trees on descriptors were better together than any two of them.
     """
     if facts.molecules and facts.task == "regression":
-        return ("gcaps", "descriptors"), "regression on molecules"
+        return ("gcaps", "gcaps+descriptors", "descriptors"), "regression on molecules"
     if facts.molecules:
-        small = facts.graphs <= GRAM_GRAPHS
-        found = ("gcaps", "ecfp", "descriptors", *(("tanimoto",) if small else ()))
-        return (
-            found,
-            f"molecules, {facts.graphs:,} training graphs, {'at most' if small else 'more than'} {GRAM_GRAPHS:,}",
-        )
+        kernel = ("tanimoto",) if facts.graphs <= GRAM_GRAPHS else ()
+        return ("gcaps", "gcaps+descriptors", "ecfp", "descriptors", *kernel), f"molecules, {facts.pairs}"
     return ("gcaps", "capsule-svm", "wloa"), "default members"
 
 

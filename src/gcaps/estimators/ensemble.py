@@ -115,7 +115,8 @@ class GraphEnsemble(GraphClassifier, MeanOfMethods):
 
     Args:
         methods: names of methods (with their default settings) or estimators; ``"gcaps+descriptors"`` is gcaps with
-            ``extra_features="descriptors"``. ``"auto"``: gcaps, capsule-svm and wloa; for molecules gcaps, ecfp, descriptors, and tanimoto up to 10,000 training graphs.
+            ``extra_features="descriptors"``. ``"auto"``: gcaps, capsule-svm and wloa; for molecules gcaps,
+            gcaps+descriptors, ecfp, descriptors, and tanimoto up to 10,000 training graphs.
         random_state: of every member that is given by name.
 
     Attributes:
@@ -136,7 +137,8 @@ class GraphEnsembleRegressor(GraphRegressor, MeanOfMethods):
 
     Args:
         methods: names of methods (with their default settings) or estimators; ``"gcaps+descriptors"`` is gcaps with
-            ``extra_features="descriptors"``. ``"auto"``: gcaps, capsule-svm and wloa; for molecules gcaps and descriptors.
+            ``extra_features="descriptors"``. ``"auto"``: gcaps, capsule-svm and wloa; for molecules gcaps,
+            gcaps+descriptors and descriptors.
         random_state: of every member that is given by name.
 
     Attributes:

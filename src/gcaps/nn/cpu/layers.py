@@ -4,7 +4,7 @@ Batch normalisation needs statistics of all nodes, so a pass is what lies betwee
 through the whole pass while it is in the cache. U and G [P, b, (K+1)·h] hold, for each capsule component p and each
 node of a block, the K+1 orders of the filter polynomial side by side; with relations or gates they hold order 0, and
 :mod:`gcaps.nn.cpu.relations` has the others. A block has the nodes a … z − 1. Sums over nodes are taken in float64.
-Rows are sliced before the innermost loops, which lets the compiler vectorise them.
+Loops over nodes and entries call no functions: compiled code counts references to every array that it passes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numba import prange
 
 from gcaps.nn.cpu.blocks import Array, compiled, over_blocks
-from gcaps.nn.cpu.relations import add_relations, relations_backward
+from gcaps.nn.cpu.relations import add_one_hot, add_relations, add_to_table, relations_backward
 from gcaps.nn.cpu.state import Gradient, Layer, Nodes, Output, Relations
 
 
@@ -37,16 +37,9 @@ def first_layer(
         a, z = cuts[b], cuts[b + 1]
         U = np.zeros((len(weight), z - a, weight.shape[2]), weight.dtype)
         mixed = np.empty((z - a, weight.shape[2]), weight.dtype)
-        for i in range(a, z):
-            write_powers(x[i], layer.inverse_bound, i, powers)
+        write_powers(a, z, x, 0, layer.inverse_bound, powers)
         for p in range(len(weight)):
-            for i in range(a, z):
-                out = U[p, i - a]
-                for c in range(one_hot_index.shape[1]):
-                    if one_hot_index[i, c] >= 0:
-                        row = table[p, one_hot_index[i, c]]
-                        for j in range(len(out)):
-                            out[j] += row[j]
+            add_one_hot(np.arange(a, z), one_hot_index, table[p], U[p])
             if x.shape[1]:
                 np.dot(powers[p, a:z], weight[p], mixed)
                 add_rows(mixed, U[p])
@@ -148,8 +141,7 @@ def layer_backward(
                 grads = (relation_grad[s], relation_table_grad[s], gate_grad)
                 relations_backward(b, nodes, rows, one_hot_index, layer, G, *grads, through)
             copy_columns(a, z, output.grad, before.column, grad_before)
-            for i in range(a, z):
-                powers_backward(i, powers, layer.inverse_bound, through, i - a, grad_before[i])
+            powers_backward(a, z, powers, layer.inverse_bound, through, grad_before)
             gate(a, z, grad_before, output.Z, before, sums[b])
 
 
@@ -186,52 +178,50 @@ def first_backward(
                 if powers.shape[2]:
                     np.dot(powers[p, a:z].T, G[p], product)
                     add_rows(product, weight_grad[s, p])
-                for i in range(a, z):
-                    row = G[p, i - a]
-                    for c in range(one_hot_index.shape[1]):
-                        if one_hot_index[i, c] >= 0:
-                            out = table_grad[s, p, one_hot_index[i, c]]
-                            for j in range(len(out)):
-                                out[j] += row[j]
+                add_to_table(np.arange(a, z), one_hot_index, G[p], table_grad[s, p])
 
 
 @compiled
-def write_powers(row: Array, inverse_bound: float, i: int, powers: Array) -> None:
-    """powers[p−1, i] = row, bounded(row)², …, bounded(row)^P with bounded(x) = x / √(1 + (x · inverse_bound)²)."""
-    one, c, w = row.dtype.type(1), row.dtype.type(inverse_bound * inverse_bound), len(row)
-    first = powers[0, i]
-    for j in range(w):
-        first[j] = row[j]
-    if len(powers) > 1:
-        square = powers[1, i]
+def write_powers(a: int, z: int, x: Array, column: int, inverse_bound: float, powers: Array) -> None:
+    """powers[p−1] = x, bounded(x)², …, bounded(x)^P in the rows a … z − 1, with x / √(1 + (x · inverse_bound)²).
+
+    ``column`` is the first of the columns of x.
+    """
+    one, c, w = x.dtype.type(1), x.dtype.type(inverse_bound * inverse_bound), powers.shape[2]
+    for i in range(a, z):
         for j in range(w):
-            square[j] = row[j] * row[j] / (one + c * row[j] * row[j])
-    for p in range(2, len(powers)):
-        before, power = powers[p - 1, i], powers[p, i]
-        for j in range(w):
-            power[j] = before[j] * row[j] / np.sqrt(one + c * row[j] * row[j])
+            powers[0, i, j] = x[i, column + j]
+        if len(powers) > 1:
+            for j in range(w):
+                v = x[i, column + j]
+                powers[1, i, j] = v * v / (one + c * v * v)
+        for p in range(2, len(powers)):
+            for j in range(w):
+                v = x[i, column + j]
+                powers[p, i, j] = powers[p - 1, i, j] * v / np.sqrt(one + c * v * v)
 
 
 @compiled
-def powers_backward(i: int, powers: Array, inverse_bound: float, grads: Array, r: int, total: Array) -> None:
-    """total += grads[0, r] + Σ_p grads[p−1, r] · d bounded(x)^p / dx, p = 2..P, with x = powers[0, i].
+def powers_backward(a: int, z: int, powers: Array, inverse_bound: float, grads: Array, total: Array) -> None:
+    """total += grads[0] + Σ_p grads[p−1] · d bounded(x)^p / dx, p = 2..P, with x = powers[0], for the rows a … z − 1.
 
     d bounded(x)^p / dx = p · bounded(x)^(p−1) · q³ with q = (1 + (x · inverse_bound)²)^−½; the first power is x itself.
+    ``grads`` has the rows of the block only.
     """
-    one, c, w = total.dtype.type(1), total.dtype.type(inverse_bound * inverse_bound), len(total)
-    plain, row = grads[0, r], powers[0, i]
-    for j in range(w):
-        total[j] += plain[j]
-    if len(grads) > 1:
-        g = grads[1, r]
+    one, c, w = total.dtype.type(1), total.dtype.type(inverse_bound * inverse_bound), total.shape[1]
+    for i in range(a, z):
         for j in range(w):
-            q = one / (one + c * row[j] * row[j])
-            total[j] += (row[j] + row[j]) * q * q * g[j]
-    for p in range(3, len(grads) + 1):
-        g = grads[p - 1, r]
-        for j in range(w):
-            q = one / np.sqrt(one + c * row[j] * row[j])
-            total[j] += total.dtype.type(p) * (row[j] * q) ** (p - 1) * q * q * q * g[j]
+            total[i, j] += grads[0, i - a, j]
+        if len(grads) > 1:
+            for j in range(w):
+                x = powers[0, i, j]
+                q = one / (one + c * x * x)
+                total[i, j] += (x + x) * q * q * grads[1, i - a, j]
+        for p in range(3, len(grads) + 1):
+            for j in range(w):
+                x = powers[0, i, j]
+                q = one / np.sqrt(one + c * x * x)
+                total[i, j] += total.dtype.type(p) * (x * q) ** (p - 1) * q * q * q * grads[p - 1, i - a, j]
 
 
 @compiled
@@ -242,12 +232,11 @@ def activate(a: int, z: int, layer: Layer, Z: Array, inverse_bound: float, power
     scale = layer.gamma * layer.inverse
     shift = layer.beta - layer.mean * scale
     for i in range(a, z):
-        row, out = pre[i], Z[i, column : column + w]
         for j in range(w):
-            y = scale[j] * row[j] + shift[j]
-            out[j] = y if y > zero else zero
-        if len(powers):
-            write_powers(out, inverse_bound, i, powers)
+            y = scale[j] * pre[i, j] + shift[j]
+            Z[i, column + j] = y if y > zero else zero
+    if len(powers):
+        write_powers(a, z, Z, column, inverse_bound, powers)
 
 
 @compiled
@@ -287,24 +276,21 @@ def add_rows(rows: Array, out: Array) -> None:
 
 
 @compiled
-def add_product(U: Array, column: int, i: int, a: int, nodes: Nodes, out: Array) -> None:
-    """out += (M U[:, column:column + h])_i; row r of U belongs to node a + r."""
+def add_product(a: int, z: int, nodes: Nodes, U: Array, read: int, write: int, h: int) -> None:
+    """U[:, write : write + h] += M U[:, read : read + h] for the rows of a block."""
     rowptr, col, value, diagonal = nodes.rowptr, nodes.col, nodes.value, nodes.diagonal
-    h = len(out)
-    if len(diagonal):
-        row = U[i - a, column : column + h]
-        for j in range(h):
-            out[j] += diagonal[i] * row[j]
-    if len(value):
-        for e in range(rowptr[i], rowptr[i + 1]):
-            row = U[col[e] - a, column : column + h]
+    for i in range(a, z):
+        if len(diagonal):
             for j in range(h):
-                out[j] += value[e] * row[j]
-    else:
-        for e in range(rowptr[i], rowptr[i + 1]):
-            row = U[col[e] - a, column : column + h]
-            for j in range(h):
-                out[j] += row[j]
+                U[i - a, write + j] += diagonal[i] * U[i - a, read + j]
+        if len(value):
+            for e in range(rowptr[i], rowptr[i + 1]):
+                for j in range(h):
+                    U[i - a, write + j] += value[e] * U[col[e] - a, read + j]
+        else:
+            for e in range(rowptr[i], rowptr[i + 1]):
+                for j in range(h):
+                    U[i - a, write + j] += U[col[e] - a, read + j]
 
 
 @compiled
@@ -320,12 +306,8 @@ def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Ar
     statistics[:] = 0
     sums, squares = statistics[0], statistics[1]
     for p in range(len(U)):
-        for k in range(orders - 2, 0, -1):
-            for i in range(a, z):
-                add_product(U[p], (k + 1) * h, i, a, nodes, U[p, i - a, k * h : k * h + h])
-        if orders > 1:
-            for i in range(a, z):
-                add_product(U[p], h, i, a, nodes, U[p, i - a, :h])
+        for k in range(orders - 1, 0, -1):
+            add_product(a, z, nodes, U[p], k * h, (k - 1) * h, h)
     for i in range(a, z):
         row = pre[i]
         for p in range(len(U)):
@@ -366,8 +348,6 @@ def filter_backward(a: int, z: int, nodes: Nodes, layer: Layer, gradient: Gradie
                 out[j] = s[j] * g[j] - all_c[j]
             for j in range(h):
                 out[j] -= all_k[j] * u[j]
+        G[p, :, h:] = 0
         for order in range(1, orders):
-            for i in range(a, z):
-                out = G[p, i - a, order * h : order * h + h]
-                out[:] = 0
-                add_product(G[p], (order - 1) * h, i, a, nodes, out)
+            add_product(a, z, nodes, G[p], (order - 1) * h, order * h, h)

@@ -3,7 +3,8 @@
 Relation r reads and writes only nodes with an edge of that relation, so its products run over the rows (i, r) of such
 nodes i and over no others: an atom has two or three bonds, where a set of molecules has a dozen kinds of bonds. The
 rows of a block stand relation by relation, each in one piece, so that a relation is one matrix product. V and H
-[m, K·h] hold the orders 1 … K of a row side by side.
+[m, K·h] hold the orders 1 … K of a row side by side. Loops over entries call no functions and take no slices: compiled
+code counts references to every array that it passes or slices, which took a third of the time.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gcaps.nn.cpu.state import Layer, Nodes, Relations
 def no_relations(dtype: np.dtype[np.floating]) -> Relations:
     """Return what stands for one relation without gates."""
     none, values = np.empty(0, np.int64), np.empty(0, dtype)
-    return Relations(np.empty((0, 0), np.int64), none, values, none, none, none, none, none, values)
+    return Relations(np.empty((0, 0), np.int64), none, values, none, none, none, none, none, none, values)
 
 
 def relation_rows(cuts: Array, nodes: Nodes, relation: Array, shares: Array, R: int) -> Relations:
@@ -59,7 +60,7 @@ def transposed_relations(forward: Relations, nodes: Nodes, relation: Array) -> R
 def _with_entries(rows: Relations, number: Array, nodes: Nodes, relation: Array) -> Relations:
     """Return ``rows`` with the entries of a filter; ``number`` [n, R] is the row of each node and relation."""
     R, entry, rowptr, col = number.shape[1], np.arange(len(nodes.col)), nodes.rowptr, nodes.col
-    target: Array = np.repeat(np.arange(len(rowptr) - 1), np.diff(rowptr))
+    row: Array = np.repeat(np.arange(len(rowptr) - 1), np.diff(rowptr))
     of, part = relation.astype(np.int64, copy=False), np.empty(0, rows.share.dtype)
     unknown = of < 0
     if unknown.any():  # every relation has a part of the edge
@@ -69,9 +70,9 @@ def _with_entries(rows: Relations, number: Array, nodes: Nodes, relation: Array)
         part = np.where(unknown, 1 / R, 1.0)[entry].astype(rows.share.dtype)
         of = np.where(unknown[entry], within, of[entry])
         rowptr = np.append(0, np.cumsum(times))[rowptr]
-        col, target = col[entry], target[entry]
+        row, col = row[entry], col[entry]
     return rows._replace(
-        rowptr=rowptr, entry=entry, col=col, source=number[col, of], target=number[target, of], part=part
+        rowptr=rowptr, entry=entry, row=row, col=col, source=number[col, of], target=number[row, of], part=part
     )
 
 
@@ -103,42 +104,69 @@ def _number_rows(
 
 
 @compiled
-def value_of(q: int, p: int, nodes: Nodes, rows: Relations, one: float) -> float:
-    """Value of entry q for component p: its gate, its value or one, or the relation's part of it."""
-    e = rows.entry[q]
-    value = one
-    if len(nodes.gated):
-        value = nodes.gated[p, e]
-    elif len(nodes.value):
-        value = nodes.value[e]
-    return value * rows.part[q] if len(rows.part) else value
+def entry_values(p: int, nodes: Nodes, rows: Relations, begin: int, out: Array) -> None:
+    """out = values of the entries from ``begin`` on for component p: gates, values or ones, times the parts."""
+    entry, part, value, gated = rows.entry, rows.part, nodes.value, nodes.gated
+    for q in range(len(out)):
+        v = out.dtype.type(1)
+        if len(gated):
+            v = gated[p, entry[begin + q]]
+        elif len(value):
+            v = value[entry[begin + q]]
+        out[q] = v * part[begin + q] if len(part) else v
 
 
 @compiled
-def gather(b: int, rows: Relations, values: Array, out: Array) -> None:
-    """out = values of the node of each row of block b."""
-    first = rows.ptr[b, 0]
+def gather(node: Array, values: Array, out: Array) -> None:
+    """out = values[node]"""
     for row in range(len(out)):
-        to, own = out[row], values[rows.node[first + row]]
-        for j in range(len(to)):
-            to[j] = own[j]
+        i = node[row]
+        for j in range(out.shape[1]):
+            out[row, j] = values[i, j]
 
 
 @compiled
-def filter_rows(b: int, p: int, nodes: Nodes, rows: Relations, V: Array, read: int, write: int, h: int) -> None:
-    """V[:, write : write + h] += M_r V[:, read : read + h] for the rows of block b."""
-    first, one = rows.ptr[b, 0], V.dtype.type(1)
-    for q in range(rows.rowptr[nodes.cuts[b]], rows.rowptr[nodes.cuts[b + 1]]):
-        v = value_of(q, p, nodes, rows, one)
-        out = V[rows.target[q] - first, write : write + h]
-        own = V[rows.source[q] - first, read : read + h]
+def add_entries(
+    values: Array,
+    target: Array,
+    first: int,
+    out: Array,
+    write: int,
+    source: Array,
+    origin: int,
+    V: Array,
+    read: int,
+    h: int,
+) -> None:
+    """out[t − first, write : write + h] += v · V[s − origin, read : read + h] for v, t, s of values, target, source."""
+    for q in range(len(values)):
+        v, t, s = values[q], target[q] - first, source[q] - origin
         for j in range(h):
-            out[j] += v * own[j]
-    if len(rows.share):
-        for row in range(len(V)):
-            out, own = V[row, write : write + h], V[row, read : read + h]
-            for j in range(h):
-                out[j] += rows.share[first + row] * own[j]
+            out[t, write + j] += v * V[s, read + j]
+
+
+@compiled
+def add_one_hot(node: Array, one_hot_index: Array, table: Array, out: Array) -> None:
+    """out += the rows of the table for the one-hot columns of each node."""
+    for row in range(len(out)):
+        i = node[row]
+        for c in range(one_hot_index.shape[1]):
+            column = one_hot_index[i, c]
+            if column >= 0:
+                for j in range(out.shape[1]):
+                    out[row, j] += table[column, j]
+
+
+@compiled
+def add_to_table(node: Array, one_hot_index: Array, rows: Array, table: Array) -> None:
+    """Add each row to the rows of the table for the one-hot columns of its node."""
+    for row in range(len(rows)):
+        i = node[row]
+        for c in range(one_hot_index.shape[1]):
+            column = one_hot_index[i, c]
+            if column >= 0:
+                for j in range(rows.shape[1]):
+                    table[column, j] += rows[row, j]
 
 
 @compiled
@@ -147,46 +175,35 @@ def add_relations(b: int, nodes: Nodes, rows: Relations, one_hot_index: Array, l
 
     ``one_hot_index`` [n, ·] are the columns of the input of the first layer that are one.
     """
-    weight, table, powers, mixed = layer.relation_weight, layer.relation_table, layer.powers, layer.mixed
-    a, z = nodes.cuts[b], nodes.cuts[b + 1]
-    first, last = rows.ptr[b, 0], rows.ptr[b, -1]
+    weight, table, mixed, h = layer.relation_weight, layer.relation_table, layer.mixed, layer.hidden
     P, R, c, width = weight.shape
     if width == 0:
         return
-    h, one = layer.hidden, U.dtype.type(1)
-    X, V = np.empty((last - first, c), U.dtype), np.zeros((last - first, width), U.dtype)
+    a, begin, end = nodes.cuts[b], rows.rowptr[nodes.cuts[b]], rows.rowptr[nodes.cuts[b + 1]]
+    first, last = rows.ptr[b, 0], rows.ptr[b, -1]
+    node, share, own = rows.node[first:last], rows.share[first:last], np.arange(last - first)
+    row, source, target = rows.row[begin:end], rows.source[begin:end], rows.target[begin:end]
+    X, V = np.empty((last - first, c), U.dtype), np.empty((last - first, width), U.dtype)
+    values = np.empty(end - begin, U.dtype)
     for p in range(P):
         if c:
-            gather(b, rows, powers[p], X)
+            gather(node, layer.powers[p], X)
         else:
             V[:] = 0
         for r in range(R):
             s, t = rows.ptr[b, r] - first, rows.ptr[b, r + 1] - first
             if c and s < t:
                 np.dot(X[s:t], weight[p, r], V[s:t])
-            if table.shape[2]:
-                for row in range(s, t):
-                    out = V[row]
-                    for column in one_hot_index[rows.node[first + row]]:
-                        if column >= 0:
-                            own = table[p, r, column]
-                            for j in range(width):
-                                out[j] += own[j]
+            if table.shape[2] and s < t:
+                add_one_hot(node[s:t], one_hot_index, table[p, r], V[s:t])
+        entry_values(p, nodes, rows, begin, values)
         for read in range(width - h, 0, -h):  # V_(k−1) += M_r V_k
-            filter_rows(b, p, nodes, rows, V, read, read - h, h)
+            add_entries(values, target, first, V, read - h, source, first, V, read, h)
+            add_entries(share, own, 0, V, read - h, own, 0, V, read, h)
         if len(mixed):
             mixed[p, first:last] = V
-        for i in range(a, z):
-            out = U[p, i - a]
-            for q in range(rows.rowptr[i], rows.rowptr[i + 1]):
-                v, own = value_of(q, p, nodes, rows, one), V[rows.source[q] - first]
-                for j in range(h):
-                    out[j] += v * own[j]
-        if len(rows.share):
-            for row in range(last - first):
-                out, own = U[p, rows.node[first + row] - a], V[row]
-                for j in range(h):
-                    out[j] += rows.share[first + row] * own[j]
+        add_entries(values, row, a, U[p], 0, source, first, V, 0, h)
+        add_entries(share, node, a, U[p], 0, own, 0, V, 0, h)
 
 
 @compiled
@@ -216,62 +233,59 @@ def relations_backward(
         gate_grad: [P, e] gradient of the values of the transposed filter is added; empty if there are no gates.
         through: [P, b, c] gradient at the powers is added; empty in the first layer.
     """
-    weight, powers, mixed = layer.relation_weight, layer.powers, layer.mixed
-    a, z = nodes.cuts[b], nodes.cuts[b + 1]
-    first, last = rows.ptr[b, 0], rows.ptr[b, -1]
+    weight, h = layer.relation_weight, layer.hidden
     P, R, c, width = weight.shape
     if width == 0:
         return
-    h, one, zero = layer.hidden, G.dtype.type(1), G.dtype.type(0)
+    a, begin, end = nodes.cuts[b], rows.rowptr[nodes.cuts[b]], rows.rowptr[nodes.cuts[b + 1]]
+    first, last = rows.ptr[b, 0], rows.ptr[b, -1]
+    node, share, own = rows.node[first:last], rows.share[first:last], np.arange(last - first)
+    col, source, target = rows.col[begin:end], rows.source[begin:end], rows.target[begin:end]
     X, Y = np.empty((last - first, c), G.dtype), np.empty((last - first, c), G.dtype)
     H, product = np.empty((last - first, width), G.dtype), np.empty((c, width), G.dtype)
+    values, ones = np.empty(end - begin, G.dtype), np.ones(last - first, G.dtype)
     for p in range(P):
         H[:] = 0
-        for i in range(a, z):  # H_1 = M_rᵀ G
-            for q in range(rows.rowptr[i], rows.rowptr[i + 1]):
-                v = value_of(q, p, nodes, rows, one)
-                out, own = H[rows.target[q] - first], G[p, rows.col[q] - a]
-                for j in range(h):
-                    out[j] += v * own[j]
-        if len(rows.share):
-            for row in range(last - first):
-                out, own = H[row], G[p, rows.node[first + row] - a]
-                for j in range(h):
-                    out[j] += rows.share[first + row] * own[j]
+        entry_values(p, nodes, rows, begin, values)
+        add_entries(values, target, first, H, 0, col, a, G[p], 0, h)  # H_1 = M_rᵀ G
+        add_entries(share, own, 0, H, 0, node, a, G[p], 0, h)
         for write in range(h, width, h):  # H_k = M_rᵀ H_(k−1)
-            filter_rows(b, p, nodes, rows, H, write - h, write, h)
-        if len(gate_grad):  # at entry (i, j) of M_r, Σ_k ⟨H_(k−1) of i, V_k of j⟩ with H_0 = G; j is the target here
-            for q in range(rows.rowptr[a], rows.rowptr[z]):
-                own, total = mixed[p, rows.target[q]], zero
-                for j in range(h):
-                    total += G[p, rows.col[q] - a, j] * own[j]
-                before = H[rows.source[q] - first]
-                for j in range(width - h):
-                    total += before[j] * own[j + h]
-                gate_grad[p, rows.entry[q]] += total * rows.part[q] if len(rows.part) else total
+            add_entries(values, target, first, H, write, source, first, H, write - h, h)
+            add_entries(share, own, 0, H, write, own, 0, H, write - h, h)
+        if len(gate_grad):
+            gates_backward(rows, begin, end, a, first, G[p], H, layer.mixed[p], gate_grad[p])
         if c:
-            gather(b, rows, powers[p], X)
+            gather(node, layer.powers[p], X)
         for r in range(R):
             s, t = rows.ptr[b, r] - first, rows.ptr[b, r + 1] - first
             if c and s < t:
                 np.dot(X[s:t].T, H[s:t], product)
-                total_rows = weight_grad[p, r]
+                total = weight_grad[p, r]
                 for i in range(c):
-                    out, own = total_rows[i], product[i]
                     for j in range(width):
-                        out[j] += own[j]
+                        total[i, j] += product[i, j]
                 if len(through):
                     np.dot(H[s:t], weight[p, r].T, Y[s:t])
-            if table_grad.shape[2]:
-                for row in range(s, t):
-                    own = H[row]
-                    for column in one_hot_index[rows.node[first + row]]:
-                        if column >= 0:
-                            out = table_grad[p, r, column]
-                            for j in range(width):
-                                out[j] += own[j]
+            if table_grad.shape[2] and s < t:
+                add_to_table(node[s:t], one_hot_index, H[s:t], table_grad[p, r])
         if len(through):
-            for row in range(last - first):
-                out, own = through[p, rows.node[first + row] - a], Y[row]
-                for j in range(c):
-                    out[j] += own[j]
+            add_entries(ones, node, a, through[p], 0, own, 0, Y, 0, c)
+
+
+@compiled
+def gates_backward(
+    rows: Relations, begin: int, end: int, a: int, first: int, G: Array, H: Array, mixed: Array, gate_grad: Array
+) -> None:
+    """Add the gradient of the values: at entry (i, j) of M_r, Σ_k ⟨H_(k−1) of i, V_k of j⟩ with H_0 = G.
+
+    The entries are those of the transposed filters, so j is the target here.
+    """
+    entry, col, source, target, part = rows.entry, rows.col, rows.source, rows.target, rows.part
+    h, rest = G.shape[1], H.shape[1] - G.shape[1]
+    for q in range(begin, end):
+        total = G.dtype.type(0)
+        for j in range(h):
+            total += G[col[q] - a, j] * mixed[target[q], j]
+        for j in range(rest):
+            total += H[source[q] - first, j] * mixed[target[q], h + j]
+        gate_grad[entry[q]] += total * part[q] if len(part) else total

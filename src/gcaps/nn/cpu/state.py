@@ -40,6 +40,8 @@ class Relations(NamedTuple):
     """[n+1] first entry of each node."""
     entry: Array
     """[E] position of each entry in the values of the filter."""
+    row: Array
+    """[E] node i of the entry ij."""
     col: Array
     """[E] node j of the entry ij."""
     source: Array
