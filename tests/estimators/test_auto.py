@@ -143,16 +143,29 @@ def test_molecules_get_an_ensemble_with_fingerprints(monkeypatch):
     assert default.methods == ("gcaps", "capsule-svm", "wloa")
     known = replace(molecules, preparation=MoleculePreparation())
     config, (entry,) = resolve(EnsembleConfig(), known)
-    assert config.methods == ("gcaps", "ecfp", "descriptors", "tanimoto")
+    assert config.methods == ("gcaps", "gcaps+descriptors", "ecfp", "descriptors", "tanimoto")
     assert entry.reason == "molecules, 12 training graphs, at most 10,000"
     monkeypatch.setattr(auto, "GRAM_GRAPHS", 11)
     config, (entry,) = resolve(EnsembleConfig(), known)
-    assert config.methods == ("gcaps", "ecfp", "descriptors")
+    assert config.methods == ("gcaps", "gcaps+descriptors", "ecfp", "descriptors")
     assert entry.reason == "molecules, 12 training graphs, more than 11"
     assert resolve(EnsembleConfig(), known, np.arange(11))[0].methods[-1] == "tanimoto"
     config, (entry,) = resolve(EnsembleConfig(), known, task="regression")
-    assert config.methods == ("gcaps", "descriptors")
+    assert config.methods == ("gcaps", "gcaps+descriptors", "descriptors")
     assert entry.reason == "regression on molecules"
+
+
+def test_classes_of_molecules_get_an_svm_beside_the_network(monkeypatch):
+    monkeypatch.setattr(auto, "SMALL_TRAINING_SET", 5)
+    molecules = replace(example_molecules(12)[0], preparation=MoleculePreparation())
+    assert resolve(Config(), molecules)[0].with_svm is True
+    assert resolve(Config(), replace(molecules, preparation=None))[0].with_svm is False
+    for task in ("regression", "multilabel"):
+        assert resolve(Config(), molecules, task=task)[0].with_svm is False
+    monkeypatch.setattr(auto, "GRAM_GRAPHS", 11)
+    config, entries = resolve(Config(), molecules)
+    assert config.with_svm is False
+    assert "with_svm = False (auto: classes of molecules, 12 training graphs, more than 11)" in map(str, entries)
 
 
 def test_only_the_training_graphs_count(graphs, many):

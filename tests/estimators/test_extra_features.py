@@ -9,7 +9,7 @@ import gcaps
 import gcaps.models.gcaps as network_module
 from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError, DataError
-from gcaps.estimators import make_estimator
+from gcaps.estimators import GraphEnsembleRegressor, make_estimator
 from gcaps.features.fingerprints import fingerprint, fingerprint_columns
 from gcaps.testing import assert_batch_equals_singles, assert_permutation_invariant, hostile_graphs
 from gcaps.training.checkpoint import Checkpoint
@@ -163,3 +163,34 @@ def test_names_may_be_a_string_or_none():
         assert gcaps.GraphCapsuleClassifier(extra_features=none).config.extra_features == ()
     with pytest.raises(ConfigError, match="extra_features"):
         _ = gcaps.GraphCapsuleClassifier(extra_features="ecfp").config
+
+
+def test_a_member_of_an_ensemble_may_have_extra_features(molecules, targets):
+    y = targets["regression"]
+    plain, extra = (
+        make_estimator("capsule-svm", {"extra_features": names}, task="regression").fit(molecules, y)
+        for names in ("none", "maccs,morgan")
+    )
+    both = GraphEnsembleRegressor(["capsule-svm", "capsule-svm+maccs+morgan"]).fit(molecules, y)
+    assert not np.allclose(plain.predict(molecules), extra.predict(molecules))
+    expected = (plain.predict(molecules) + extra.predict(molecules)) / 2
+    np.testing.assert_allclose(both.predict(molecules), expected, rtol=1e-12)
+
+
+def test_the_members_of_an_ensemble_depend_on_the_task(molecules, targets, monkeypatch):
+    made_of = []
+
+    def cheap(name, settings, random_state, task):
+        made_of.append((name, settings, task))
+        return make_estimator("ecfp", {"n_estimators": 2}, random_state, task)
+
+    monkeypatch.setattr("gcaps.estimators.ensemble.make_estimator", cheap)
+    model = GraphEnsembleRegressor().fit(molecules, targets["regression"])
+    assert model.resolved_["methods"] == ["gcaps", "gcaps+descriptors", "descriptors"]
+    assert made_of == [
+        ("gcaps", None, "regression"),
+        ("gcaps", {"extra_features": "descriptors"}, "regression"),
+        ("descriptors", None, "regression"),
+    ]
+    model = gcaps.GraphEnsemble().fit(molecules, targets["classification"])
+    assert model.resolved_["methods"] == ["gcaps", "gcaps+descriptors", "ecfp", "descriptors", "tanimoto"]
