@@ -183,31 +183,69 @@ def molecules() -> str:
 
 
 def molecule_benchmark() -> str:
-    """Quality and training time beside chemprop and a forest on fingerprints; means over the divisions of both."""
-    cells = json.loads((ROOT / "results" / "times" / "molecules.json").read_text(encoding="utf-8"))
+    """Quality beside chemprop and a forest on fingerprints; means over the divisions that all of them have."""
     rows = []
-    for data, split in dict.fromkeys((cell["data"], cell["split"]) for cell in cells):
-        own = {(c["method"], c["seed"]): c for c in cells if (c["data"], c["split"]) == (data, split)}
-        seeds = [seed for seed in range(10) if ("gcaps", seed) in own and ("chemprop", seed) in own]
+    for (data, split), own in _molecule_cells().items():
+        seeds = sorted({seed for _, seed in own if all((method, seed) in own for method in COMPARED)})
         if not seeds:
             continue
         metric = own["chemprop", seeds[0]]["metric"]
         sign = 1 if metric == "ROC AUC" else -1
-        values = {
-            method: [own[method, seed]["value"] for seed in seeds if (method, seed) in own]
-            for method in ("forest", "chemprop", "chemprop-ensemble", "gcaps", "ensemble")
-        }
-        best = max(sign * fmean(values[method]) for method in ("forest", "chemprop", "gcaps") if values[method])
-        texts = {
-            method: _bold(f"{fmean(found):.3f}", sign * fmean(found) >= best) if len(found) == len(seeds) else "–"
-            for method, found in values.items()
-        }
-        cost = {m: fmean(own[m, seed]["train"]["cpu"] for seed in seeds) for m in ("chemprop", "gcaps")}
-        times = [f"{cost['chemprop']:.0f}", f"{cost['gcaps']:.0f}", f"{cost['chemprop'] / cost['gcaps']:.1f}"]
-        rows.append([data, split, metric, str(len(seeds)), *texts.values(), *times])
-    names = ["ECFP4 + forest", "chemprop", "chemprop × 5", "gcaps, one network", "gcaps, ensemble"]
-    spent = ["chemprop, s", "gcaps, s", "ratio"]
-    return markdown(["table", "split", "metric", "divisions", *names, *spent], rows)
+        values = {m: [own[m, seed]["value"] for seed in seeds if (m, seed) in own] for m in MOLECULE_METHODS}
+        best = max(sign * fmean(values[method]) for method in ("forest", "chemprop", "gcaps"))
+        texts = [
+            _bold(f"{fmean(found):.3f}", sign * fmean(found) >= best) if len(found) == len(seeds) else "–"
+            for found in values.values()
+        ]
+        rows.append([data, split, metric, str(len(seeds)), *texts])
+    return markdown(["table", "split", "metric", "divisions", *MOLECULE_METHODS.values()], rows)
+
+
+def molecule_costs() -> str:
+    """Training and prediction times and memory, means over all random divisions that a method has."""
+    rows = []
+    for (data, split), own in _molecule_cells().items():
+        found = {m: [cell for (method, _), cell in own.items() if method == m] for m in COMPARED}
+        if split != "random" or not all(found.values()):
+            continue
+        train, predict = (
+            {m: fmean(c[step]["cpu"] for c in found[m]) for m in COMPARED} for step in ("train", "predict")
+        )
+        peak = {m: max(cell["train"]["peak"] for cell in found[m]) / 2**20 for m in COMPARED}
+        size = fmean(cell["molecules"]["train"] for cell in found["gcaps"])
+        rows.append(
+            [
+                *(data, f"{size:,.0f}", *(f"{train[m]:,.0f}" for m in COMPARED)),
+                f"{train['chemprop'] / train['gcaps']:.1f}",
+                *(f"{predict[m]:.0f}" for m in ("chemprop", "gcaps", "ensemble")),
+                *(f"{peak[m]:,.0f}" for m in ("chemprop", "gcaps", "ensemble")),
+            ]
+        )
+    names = {"forest": "forest", "chemprop": "chemprop", "gcaps": "network", "ensemble": "ensemble"}
+    header = ["table", "molecules", *(f"training, s: {names[m]}" for m in COMPARED), "chemprop / network"]
+    header += [f"{step}: {names[m]}" for step in ("prediction, s", "MiB") for m in ("chemprop", "gcaps", "ensemble")]
+    return markdown(header, rows)
+
+
+MOLECULE_METHODS = {
+    "forest": "ECFP4 + forest",
+    "chemprop": "chemprop",
+    "chemprop-ensemble": "chemprop × 5",
+    "gcaps": "gcaps, one network",
+    "ensemble": "gcaps, ensemble",
+}
+"""Methods of the benchmark of molecules, and how tables name them."""
+COMPARED = ("forest", "chemprop", "gcaps", "ensemble")
+"""Those that a row needs."""
+
+
+def _molecule_cells() -> dict[tuple[str, str], dict[tuple[str, int], dict[str, Any]]]:
+    """Cells by table and split, then by method and seed, in the order of the tables' sizes."""
+    cells = json.loads((ROOT / "results" / "times" / "molecules.json").read_text(encoding="utf-8"))
+    found: dict[tuple[str, str], dict[tuple[str, int], dict[str, Any]]] = {}
+    for cell in sorted(cells, key=lambda c: (c["task"] != "regression", c["molecules"]["train"], c["split"])):
+        found.setdefault((cell["data"], cell["split"]), {})[cell["method"], cell["seed"]] = cell
+    return found
 
 
 def _bold(text: str, best: bool) -> str:
@@ -287,7 +325,7 @@ TABLES: dict[str, Callable[[], str]] = {
     table.__name__.replace("_", " "): table
     for table in (
         *(accuracy, accuracy_in_short, rules, seeds, attributes, everything, molecules),
-        *(molecule_benchmark, fair_comparison),
+        *(molecule_benchmark, molecule_costs, fair_comparison),
         *(kernels, networks, fair_folds, complete_folds, ablation),
     )
 }

@@ -1,141 +1,29 @@
-"""Settings: one frozen, validated model for each method.
-
-A setting, its default and its meaning are written here and nowhere else: constructors of estimators, command-line
-options, TOML files, saved models and reports follow these fields. Settings that may be ``auto`` are resolved by
-:mod:`gcaps.estimators.auto` from the training graphs.
-"""
+"""Settings of GCAPS-CNN, of random capsules and of the other networks."""
 
 from __future__ import annotations
 
-import math
-import tomllib
-from collections.abc import Mapping
-from copy import copy
-from functools import cache
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-import numpy as np
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
-    TypeAdapter,
-    ValidationError,
     ValidationInfo,
     field_validator,
     model_validator,
 )
 
-from gcaps.errors import ConfigError
-
-Auto = Literal["auto"]
-FeatureName = Literal["labels", "attributes", "degree", "constant", "fgsd"]
-EdgeFeatureName = Literal["labels", "attributes"]
-FingerprintName = Literal["morgan", "morgan_bits", "descriptors", "maccs", "atom_pairs"]
-FOLDED = ("morgan", "morgan_bits", "atom_pairs")
-"""Fingerprints that are folded to a given number of bits."""
-CountName = Literal["morgan", "morgan_bits", "maccs", "atom_pairs"]
-"""Fingerprints that count substructures."""
-CapsuleName = Literal["moments", "central", "polynomial", "density", "routing"]
-FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf", "mean", "chebyshev", "cayley"]
-DeviceName = Literal["auto", "cpu", "cuda", "mps"]
-ClassWeight = Literal["balanced"] | dict[Any, float] | None
-""""balanced", or the weight of each class, as a constructor takes it."""
-
-
-def check_parameters(estimator: Any) -> None:
-    """Check the parameters of an estimator without settings against the annotations of its constructor.
-
-    Raises:
-        ConfigError: in one line, which parameter is wrong and what was given.
-    """
-    kind: Any = type(estimator)
-    for name, adapter in _parameter_types(kind).items():
-        value = getattr(estimator, name)
-        try:
-            adapter.validate_python(value.item() if isinstance(value, np.generic) else value, strict=True)
-        except ValidationError as error:
-            message = " or ".join(dict.fromkeys(one["msg"] for one in error.errors()))
-            raise ConfigError(f"{name}: {message} (given: {value!r})") from error
-
-
-@cache
-def _parameter_types(estimator: Any) -> dict[str, TypeAdapter[Any]]:
-    """The type of each parameter of a constructor."""
-    hints = get_type_hints(estimator.__init__)
-    return {name: TypeAdapter(hint) for name, hint in hints.items() if name != "return"}
-
-
-class Section(BaseModel):
-    """Settings that belong together; the settings of a method are made of such sections."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    method: ClassVar[str] = ""
-    """The method whose settings these are; empty for a section."""
-
-    @classmethod
-    def parse(cls, values: dict[str, Any]) -> Self:
-        """Validate plain values.
-
-        Raises:
-            ConfigError: in one line, which setting is wrong and what was given.
-        """
-        try:
-            return cls.model_validate(values)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"][:1]) or "configuration"
-            if first["type"] == "extra_forbidden":
-                verb = "train" if cls.method == "gcaps" else f"train --method {cls.method}"
-                raise ConfigError(f"{where}: there is no such setting; see gcaps {verb} --help") from error
-            message = first["msg"].removeprefix("Value error, ")
-            given = f" (given: {values.get(where)!r})" if first["loc"] else ""  # it is not one setting that is wrong
-            raise ConfigError(f"{where}: {message}{given}") from error
-
-    @classmethod
-    def from_toml(cls, path: str | Path) -> dict[str, Any]:
-        """Read settings from a TOML file without validating them, so that options can override them."""
-        try:
-            return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ConfigError(f"{path}: {error}") from error
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values, from which :meth:`parse` makes the same settings."""
-        return self.model_dump(mode="json")
-
-    @classmethod
-    def of(cls, given: Any) -> Self:
-        """Return ``given`` as settings of this method: None is the default, a dictionary is parsed."""
-        if given is None or isinstance(given, dict):
-            return cls.parse(given or {})
-        if not isinstance(given, cls):
-            raise ConfigError(f"{cls.method} takes a {cls.__name__}, not a {type(given).__name__}")
-        return given
-
-
-class ClassConfig(Section):
-    """How classes of different frequency count; without effect in regression."""
-
-    class_weight: Literal["balanced"] | dict[str, float] | None = Field(
-        None,
-        description="weight of each class: balanced (inversely to its number of training graphs), or weights by class, "
-        "no=1,yes=4",
-    )
-
-    @field_validator("class_weight", mode="before")
-    @classmethod
-    def _named_as_strings(cls, given: Any) -> Any:
-        """Name classes as JSON does, so that 1 and "1" are the same class."""
-        return {str(name): weight for name, weight in given.items()} if isinstance(given, Mapping) else given
-
-    @field_validator("class_weight")
-    @classmethod
-    def _not_negative(cls, given: Any) -> Any:
-        if isinstance(given, dict) and not all(math.isfinite(weight) and weight >= 0 for weight in given.values()):
-            raise ValueError("weights are finite numbers of 0 or more")
-        return given
+from gcaps.config.section import (
+    Auto,
+    CapsuleName,
+    ClassConfig,
+    DeviceName,
+    EdgeFeatureName,
+    FeatureName,
+    FilterName,
+    FingerprintName,
+    Section,
+    as_names,
+    with_default,
+)
 
 
 class FeatureConfig(Section):
@@ -161,7 +49,7 @@ class FeatureConfig(Section):
     @classmethod
     def _names(cls, given: Any, info: ValidationInfo) -> Any:
         """Take "labels,degree" for ("labels", "degree"), and None, "none" and "" for no edge features."""
-        return _as_names(given, may_be_none=info.field_name == "edge_features")
+        return as_names(given, may_be_none=info.field_name == "edge_features")
 
 
 class GraphFeatureConfig(Section):
@@ -177,16 +65,7 @@ class GraphFeatureConfig(Section):
     @classmethod
     def _fingerprints(cls, given: Any) -> Any:
         """Take "morgan,maccs" for ("morgan", "maccs"), and None, "none" and "" for none."""
-        return _as_names(given, may_be_none=True)
-
-
-def _as_names(given: Any, *, may_be_none: bool = False) -> Any:
-    """Return names joined with commas as a tuple; what is no such string stays as it is."""
-    if may_be_none and (given is None or given in ("none", "", ("none",), ["none"])):
-        return ()
-    if isinstance(given, str) and given != "auto":
-        return tuple(name.strip() for name in given.split(","))
-    return given
+        return as_names(given, may_be_none=True)
 
 
 class CapsuleConfig(Section):
@@ -269,14 +148,6 @@ class TrainingConfig(Section):
         return self
 
 
-def with_default(section: type[Section], name: str, default: Any) -> Any:
-    """Return a section's field with another default, for the settings of a method that differs in it."""
-    field = copy(section.model_fields[name])
-    field.default = default
-    return field
-
-
-# fields come in reverse order of the bases
 class Config(ClassConfig, TrainingConfig, CapsuleConfig, GraphFeatureConfig, FeatureConfig):
     """GCAPS-CNN: GC(h, P) × layers → [M, C] → FC → FC → outputs (spec section 5).
 
@@ -432,187 +303,3 @@ class DeepSetsConfig(BaselineConfig):
     decay: float = with_default(TrainingConfig, "decay", 0.5)
     decay_every: int = with_default(TrainingConfig, "decay_every", 20)
     lr: float = with_default(TrainingConfig, "lr", 0.005)
-
-
-class PenaltyConfig(ClassConfig):
-    """An SVM whose kernel and penalty C are chosen by inner cross-validation."""
-
-    selection: ClassVar[str] = "inner"
-
-    C: tuple[float, ...] = Field(
-        (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3), min_length=1, description="SVM penalties to choose from"
-    )
-    inner_folds: int = Field(5, ge=2, description="folds of the training graphs that choose kernel and C")
-
-
-class KernelConfig(PenaltyConfig):
-    """A graph kernel with an SVM; the kernel's parameters and C are chosen by inner cross-validation."""
-
-    normalize: bool = Field(True, description="Gram matrices with ones on the diagonal")
-
-
-class EdgeKernelConfig(KernelConfig):
-    """A graph kernel whose definition has edge labels."""
-
-    edge_labels: bool | Auto = Field("auto", description="compare edge labels; auto: where the set has them")
-
-
-class RWConfig(EdgeKernelConfig):
-    """Random walks. A decay too large for a graph is lowered for that graph alone."""
-
-    method: ClassVar[str] = "rw"
-
-    decays: tuple[float, ...] = Field(
-        (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1), min_length=1, description="decays λ to choose from"
-    )
-    labels: bool = Field(True, description="match node labels where the set has them")
-    tol: float = Field(1e-6, gt=0, lt=1, description="relative size of the terms that a series leaves out")
-
-
-class SPConfig(KernelConfig):
-    """Shortest paths."""
-
-    method: ClassVar[str] = "sp"
-
-
-class GKConfig(KernelConfig):
-    """Graphlets."""
-
-    method: ClassVar[str] = "gk"
-
-    sizes: tuple[int, ...] = Field((3, 4, 5, 7), min_length=1, description="graphlet sizes to choose from")
-    samples: int = Field(2000, ge=1, description="graphlets drawn from each graph for sizes 5 and more")
-
-
-class WLConfig(EdgeKernelConfig):
-    """Weisfeiler-Lehman subtrees."""
-
-    method: ClassVar[str] = "wl"
-
-    n_iter: tuple[int, ...] = Field((0, 1, 2, 3, 4, 5), min_length=1, description="refinements h to choose from")
-
-
-class WLOAConfig(WLConfig):
-    """Weisfeiler-Lehman optimal assignment."""
-
-    method: ClassVar[str] = "wloa"
-
-
-class DGKConfig(EdgeKernelConfig):
-    """Deep graph kernels: the best of deep graphlets, deep shortest paths and deep Weisfeiler-Lehman."""
-
-    method: ClassVar[str] = "dgk"
-
-    n_iter: tuple[int, ...] = Field((2, 3, 4), description="refinements of deep Weisfeiler-Lehman")
-    sizes: tuple[int, ...] = Field((5,), description="sizes of deep graphlets")
-    dimension: int = Field(64, ge=1, description="length of a substructure's vector")
-    share: float = Field(0.1, ge=0, le=1, description="weight of the vectors' similarity against identity")
-
-
-class MLGConfig(KernelConfig):
-    """Multiscale Laplacians."""
-
-    method: ClassVar[str] = "mlg"
-
-    levels: tuple[int, ...] = Field((1, 2, 3), min_length=1, description="levels to choose from")
-    radius: tuple[int, ...] = Field((1,), min_length=1, description="growths of the neighborhoods to choose from")
-    eta: tuple[float, ...] = Field((0.1, 1.0), min_length=1, description="η to choose from")
-    gamma: tuple[float, ...] = Field((0.01, 0.1), min_length=1, description="γ to choose from")
-    rank: int = Field(10, ge=1, description="dimension P of the shared basis")
-    samples: int = Field(100, ge=1, description="reference nodes of the shared basis")
-
-
-class TanimotoConfig(PenaltyConfig):
-    """The Tanimoto kernel of molecules' fingerprints, with an SVM or, in regression, a Gaussian process."""
-
-    method: ClassVar[str] = "tanimoto"
-
-    fingerprints: tuple[CountName, ...] = Field(("morgan",), min_length=1, description="fingerprints to choose from")
-    radius: tuple[int, ...] = Field(
-        (1, 2, 3), min_length=1, description="radii of Morgan fingerprints to choose from; 2 is ECFP4"
-    )
-    model: Literal["svm", "gp"] = Field(
-        "svm",
-        description="svm; or gp (regression only): Gaussian process, which chooses kernel, noise and scale by marginal "
-        "likelihood instead of C",
-    )
-
-    @field_validator("fingerprints", mode="before")
-    @classmethod
-    def _names(cls, given: Any) -> Any:
-        return _as_names(given)
-
-
-class FingerprintConfig(ClassConfig):
-    """Trees on fingerprints of molecules."""
-
-    selection: ClassVar[str] = "fixed"
-
-    fingerprints: tuple[FingerprintName, ...] = Field(
-        ("morgan",), min_length=1, description="fingerprints side by side, joined with commas"
-    )
-    radius: int = Field(2, ge=0, le=16, description="radius of Morgan fingerprints; 2 is ECFP4")
-    bits: int = Field(2048, ge=8, le=1 << 20, description="length of folded fingerprints (morgan and atom_pairs)")
-    model: Literal["forest", "boosting"] = Field(
-        "forest", description="random forest, or gradient boosting on histograms of the columns"
-    )
-    n_estimators: int = Field(500, ge=1, description="trees of the forest, or steps of boosting")
-    learning_rate: float = Field(0.05, gt=0, le=1, description="factor on each step of boosting")
-    threads: int = Field(1, ge=1, description="CPU threads of the fit")
-
-    @field_validator("fingerprints", mode="before")
-    @classmethod
-    def _names(cls, given: Any) -> Any:
-        return _as_names(given)
-
-
-class ECFPConfig(FingerprintConfig):
-    """A random forest on counts of circular substructures (ECFP; Rogers and Hahn, 2010)."""
-
-    method: ClassVar[str] = "ecfp"
-
-
-class DescriptorConfig(FingerprintConfig):
-    """Gradient boosting on RDKit's two-dimensional descriptors of molecules."""
-
-    method: ClassVar[str] = "descriptors"
-
-    fingerprints: tuple[FingerprintName, ...] = with_default(FingerprintConfig, "fingerprints", ("descriptors",))
-    model: Literal["forest", "boosting"] = with_default(FingerprintConfig, "model", "boosting")
-
-
-class ForestConfig(ClassConfig):
-    """A random forest on histograms of harmonic distances (FGSD; Verma and Zhang, 2017)."""
-
-    method: ClassVar[str] = "fgsd"
-    selection: ClassVar[str] = "fixed"
-
-    bins: int = Field(200, ge=1, le=65536, description="bins of the histogram of harmonic distances")
-    spacing: Literal["uniform", "quantile"] = Field("uniform", description="spacing of bins over training graphs")
-    n_estimators: int = Field(500, ge=1, description="trees of the forest")
-
-
-class EnsembleConfig(Section):
-    """The mean of the class probabilities of several methods, each with its default settings."""
-
-    method: ClassVar[str] = "ensemble"
-    selection: ClassVar[str] = "fixed"
-
-    methods: tuple[str, ...] | Auto = Field(
-        "auto",
-        description="methods to average, with extra features after a plus sign; auto: gcaps,capsule-svm,wloa; for "
-        "molecules gcaps,gcaps+descriptors,ecfp,descriptors, and tanimoto up to 10,000 graphs; in regression on "
-        "molecules gcaps,gcaps+descriptors,descriptors",
-    )
-
-
-CONFIGS: dict[str, type[Section]] = {
-    config.method: config
-    for config in (
-        *(Config, RandomCapsuleConfig),
-        *(DCNNConfig, PSCNConfig, ECCConfig, DGCNNConfig, GINConfig, DeepSetsConfig),
-        *(RWConfig, SPConfig, GKConfig, WLConfig, WLOAConfig, DGKConfig, MLGConfig, TanimotoConfig),
-        *(ForestConfig, ECFPConfig, DescriptorConfig, EnsembleConfig),
-    )
-}
-"""The settings of every method, by the method's name."""

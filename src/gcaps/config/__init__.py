@@ -1,0 +1,131 @@
+"""Settings: one frozen, validated model for each method.
+
+A setting, its default and its meaning are written here and nowhere else: constructors of estimators, command-line
+options, TOML files, saved models and reports follow these fields. Settings that may be ``auto`` are resolved by
+:mod:`gcaps.estimators.auto` from the training graphs.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from gcaps.config.kernels import (
+    DGKConfig,
+    EdgeKernelConfig,
+    GKConfig,
+    KernelConfig,
+    MLGConfig,
+    PenaltyConfig,
+    RWConfig,
+    SPConfig,
+    TanimotoConfig,
+    WLConfig,
+    WLOAConfig,
+)
+from gcaps.config.networks import (
+    BaselineConfig,
+    CapsuleConfig,
+    Config,
+    DCNNConfig,
+    DeepSetsConfig,
+    DGCNNConfig,
+    ECCConfig,
+    FeatureConfig,
+    GINConfig,
+    GraphFeatureConfig,
+    PSCNConfig,
+    RandomCapsuleConfig,
+    TrainingConfig,
+)
+from gcaps.config.section import (
+    FOLDED,
+    Auto,
+    CapsuleName,
+    ClassConfig,
+    ClassWeight,
+    CountName,
+    DeviceName,
+    EdgeFeatureName,
+    FeatureName,
+    FilterName,
+    FingerprintName,
+    Section,
+    check_parameters,
+    with_default,
+)
+from gcaps.config.trees import DescriptorConfig, ECFPConfig, FingerprintConfig, ForestConfig
+
+
+class EnsembleConfig(Section):
+    """The mean of the class probabilities of several methods, each with its default settings."""
+
+    method: ClassVar[str] = "ensemble"
+    selection: ClassVar[str] = "fixed"
+
+    methods: tuple[str, ...] | Auto = Field(
+        "auto",
+        description="methods to average, with extra features after a plus sign; auto: gcaps,capsule-svm,wloa; for "
+        "molecules gcaps,gcaps+descriptors,ecfp,descriptors, and tanimoto up to 10,000 graphs; in regression on "
+        "molecules gcaps,gcaps+descriptors,descriptors",
+    )
+
+
+CONFIGS: dict[str, type[Section]] = {
+    config.method: config
+    for config in (
+        *(Config, RandomCapsuleConfig),
+        *(DCNNConfig, PSCNConfig, ECCConfig, DGCNNConfig, GINConfig, DeepSetsConfig),
+        *(RWConfig, SPConfig, GKConfig, WLConfig, WLOAConfig, DGKConfig, MLGConfig, TanimotoConfig),
+        *(ForestConfig, ECFPConfig, DescriptorConfig, EnsembleConfig),
+    )
+}
+"""The settings of every method, by the method's name."""
+
+__all__ = [
+    "CONFIGS",
+    "FOLDED",
+    "Auto",
+    "BaselineConfig",
+    "CapsuleConfig",
+    "CapsuleName",
+    "ClassConfig",
+    "ClassWeight",
+    "Config",
+    "CountName",
+    "DCNNConfig",
+    "DGCNNConfig",
+    "DGKConfig",
+    "DeepSetsConfig",
+    "DescriptorConfig",
+    "DeviceName",
+    "ECCConfig",
+    "ECFPConfig",
+    "EdgeFeatureName",
+    "EdgeKernelConfig",
+    "EnsembleConfig",
+    "FeatureConfig",
+    "FeatureName",
+    "FilterName",
+    "FingerprintConfig",
+    "FingerprintName",
+    "ForestConfig",
+    "GINConfig",
+    "GKConfig",
+    "GraphFeatureConfig",
+    "KernelConfig",
+    "MLGConfig",
+    "PSCNConfig",
+    "PenaltyConfig",
+    "RWConfig",
+    "RandomCapsuleConfig",
+    "SPConfig",
+    "Section",
+    "TanimotoConfig",
+    "TrainingConfig",
+    "WLConfig",
+    "WLOAConfig",
+    "check_parameters",
+    "with_default",
+]

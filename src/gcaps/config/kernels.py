@@ -1,0 +1,126 @@
+"""Settings of graph kernels and of the Tanimoto kernel, with an SVM."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import (
+    Field,
+    field_validator,
+)
+
+from gcaps.config.section import (
+    Auto,
+    ClassConfig,
+    CountName,
+    as_names,
+)
+
+
+class PenaltyConfig(ClassConfig):
+    """An SVM whose kernel and penalty C are chosen by inner cross-validation."""
+
+    selection: ClassVar[str] = "inner"
+
+    C: tuple[float, ...] = Field(
+        (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3), min_length=1, description="SVM penalties to choose from"
+    )
+    inner_folds: int = Field(5, ge=2, description="folds of the training graphs that choose kernel and C")
+
+
+class KernelConfig(PenaltyConfig):
+    """A graph kernel with an SVM; the kernel's parameters and C are chosen by inner cross-validation."""
+
+    normalize: bool = Field(True, description="Gram matrices with ones on the diagonal")
+
+
+class EdgeKernelConfig(KernelConfig):
+    """A graph kernel whose definition has edge labels."""
+
+    edge_labels: bool | Auto = Field("auto", description="compare edge labels; auto: where the set has them")
+
+
+class RWConfig(EdgeKernelConfig):
+    """Random walks. A decay too large for a graph is lowered for that graph alone."""
+
+    method: ClassVar[str] = "rw"
+
+    decays: tuple[float, ...] = Field(
+        (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1), min_length=1, description="decays λ to choose from"
+    )
+    labels: bool = Field(True, description="match node labels where the set has them")
+    tol: float = Field(1e-6, gt=0, lt=1, description="relative size of the terms that a series leaves out")
+
+
+class SPConfig(KernelConfig):
+    """Shortest paths."""
+
+    method: ClassVar[str] = "sp"
+
+
+class GKConfig(KernelConfig):
+    """Graphlets."""
+
+    method: ClassVar[str] = "gk"
+
+    sizes: tuple[int, ...] = Field((3, 4, 5, 7), min_length=1, description="graphlet sizes to choose from")
+    samples: int = Field(2000, ge=1, description="graphlets drawn from each graph for sizes 5 and more")
+
+
+class WLConfig(EdgeKernelConfig):
+    """Weisfeiler-Lehman subtrees."""
+
+    method: ClassVar[str] = "wl"
+
+    n_iter: tuple[int, ...] = Field((0, 1, 2, 3, 4, 5), min_length=1, description="refinements h to choose from")
+
+
+class WLOAConfig(WLConfig):
+    """Weisfeiler-Lehman optimal assignment."""
+
+    method: ClassVar[str] = "wloa"
+
+
+class DGKConfig(EdgeKernelConfig):
+    """Deep graph kernels: the best of deep graphlets, deep shortest paths and deep Weisfeiler-Lehman."""
+
+    method: ClassVar[str] = "dgk"
+
+    n_iter: tuple[int, ...] = Field((2, 3, 4), description="refinements of deep Weisfeiler-Lehman")
+    sizes: tuple[int, ...] = Field((5,), description="sizes of deep graphlets")
+    dimension: int = Field(64, ge=1, description="length of a substructure's vector")
+    share: float = Field(0.1, ge=0, le=1, description="weight of the vectors' similarity against identity")
+
+
+class MLGConfig(KernelConfig):
+    """Multiscale Laplacians."""
+
+    method: ClassVar[str] = "mlg"
+
+    levels: tuple[int, ...] = Field((1, 2, 3), min_length=1, description="levels to choose from")
+    radius: tuple[int, ...] = Field((1,), min_length=1, description="growths of the neighborhoods to choose from")
+    eta: tuple[float, ...] = Field((0.1, 1.0), min_length=1, description="η to choose from")
+    gamma: tuple[float, ...] = Field((0.01, 0.1), min_length=1, description="γ to choose from")
+    rank: int = Field(10, ge=1, description="dimension P of the shared basis")
+    samples: int = Field(100, ge=1, description="reference nodes of the shared basis")
+
+
+class TanimotoConfig(PenaltyConfig):
+    """The Tanimoto kernel of molecules' fingerprints, with an SVM or, in regression, a Gaussian process."""
+
+    method: ClassVar[str] = "tanimoto"
+
+    fingerprints: tuple[CountName, ...] = Field(("morgan",), min_length=1, description="fingerprints to choose from")
+    radius: tuple[int, ...] = Field(
+        (1, 2, 3), min_length=1, description="radii of Morgan fingerprints to choose from; 2 is ECFP4"
+    )
+    model: Literal["svm", "gp"] = Field(
+        "svm",
+        description="svm; or gp (regression only): Gaussian process, which chooses kernel, noise and scale by marginal "
+        "likelihood instead of C",
+    )
+
+    @field_validator("fingerprints", mode="before")
+    @classmethod
+    def _names(cls, given: Any) -> Any:
+        return as_names(given)
