@@ -33,6 +33,7 @@ MODULES = {
 """Page of ``reference/`` → module."""
 PACKAGE = Path(__file__).parents[1] / "src" / "gcaps"
 FOLDERS = (
+    "config",
     *("data", "features", "batching", "nn", "models", "kernels", "training"),
     *("estimators", "evaluation", "explain", "report", "theory", "testing", "cli"),
 )
