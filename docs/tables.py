@@ -186,13 +186,14 @@ def molecule_benchmark() -> str:
     """Quality beside chemprop and a forest on fingerprints; means over the divisions that all of them have."""
     rows = []
     for (data, split), own in _molecule_cells().items():
-        seeds = sorted({seed for _, seed in own if all((method, seed) in own for method in COMPARED)})
-        if not seeds:
+        present = {method for method, _ in own} & set(COMPARED)
+        seeds = sorted({seed for _, seed in own if all((method, seed) in own for method in present)})
+        if not seeds or not {"chemprop", "gcaps"} <= present:
             continue
         metric = own["chemprop", seeds[0]]["metric"]
         sign = 1 if metric == "ROC AUC" else -1
         values = {m: [own[m, seed]["value"] for seed in seeds if (m, seed) in own] for m in MOLECULE_METHODS}
-        best = max(sign * fmean(values[method]) for method in ("forest", "chemprop", "gcaps"))
+        best = max(sign * fmean(values[method]) for method in ("forest", "chemprop", "gcaps") if values[method])
         texts = [
             _bold(f"{fmean(found):.3f}", sign * fmean(found) >= best) if len(found) == len(seeds) else "–"
             for found in values.values()
@@ -206,21 +207,14 @@ def molecule_costs() -> str:
     rows = []
     for (data, split), own in _molecule_cells().items():
         found = {m: [cell for (method, _), cell in own.items() if method == m] for m in COMPARED}
-        if split != "random" or not all(found.values()):
+        if split != "random" or not found["chemprop"] or not found["gcaps"]:
             continue
-        train, predict = (
-            {m: fmean(c[step]["cpu"] for c in found[m]) for m in COMPARED} for step in ("train", "predict")
-        )
-        peak = {m: max(cell["train"]["peak"] for cell in found[m]) / 2**20 for m in COMPARED}
+        train, predict = ({m: _mean_cost(found[m], step) for m in COMPARED} for step in ("train", "predict"))
+        peak = {m: _largest_peak(cells) for m, cells in found.items()}
         size = fmean(cell["molecules"]["train"] for cell in found["gcaps"])
-        rows.append(
-            [
-                *(data, f"{size:,.0f}", *(f"{train[m]:,.0f}" for m in COMPARED)),
-                f"{train['chemprop'] / train['gcaps']:.1f}",
-                *(f"{predict[m]:.0f}" for m in ("chemprop", "gcaps", "ensemble")),
-                *(f"{peak[m]:,.0f}" for m in ("chemprop", "gcaps", "ensemble")),
-            ]
-        )
+        ratio = fmean(c["train"]["cpu"] for c in found["chemprop"]) / fmean(c["train"]["cpu"] for c in found["gcaps"])
+        own_costs = [costs[m] for costs in (predict, peak) for m in ("chemprop", "gcaps", "ensemble")]
+        rows.append([data, f"{size:,.0f}", *train.values(), f"{ratio:.1f}", *own_costs])
     names = {"forest": "forest", "chemprop": "chemprop", "gcaps": "network", "ensemble": "ensemble"}
     header = ["table", "molecules", *(f"training, s: {names[m]}" for m in COMPARED), "chemprop / network"]
     header += [f"{step}: {names[m]}" for step in ("prediction, s", "MiB") for m in ("chemprop", "gcaps", "ensemble")]
@@ -236,7 +230,17 @@ MOLECULE_METHODS = {
 }
 """Methods of the benchmark of molecules, and how tables name them."""
 COMPARED = ("forest", "chemprop", "gcaps", "ensemble")
-"""Those that a row needs."""
+"""Those that are compared on the same divisions."""
+
+
+def _mean_cost(cells: list[dict[str, Any]], step: str) -> str:
+    """Mean processor seconds of a step; a dash without cells."""
+    return f"{fmean(cell[step]['cpu'] for cell in cells):,.0f}" if cells else "–"
+
+
+def _largest_peak(cells: list[dict[str, Any]]) -> str:
+    """Largest resident memory of a training in MiB; a dash without cells."""
+    return f"{max(cell['train']['peak'] for cell in cells) / 2**20:,.0f}" if cells else "–"
 
 
 def _molecule_cells() -> dict[tuple[str, str], dict[tuple[str, int], dict[str, Any]]]:
