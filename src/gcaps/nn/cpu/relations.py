@@ -21,17 +21,16 @@ def no_relations(dtype: np.dtype[np.floating]) -> Relations:
     return Relations(np.empty((0, 0), np.int64), none, values, none, none, none, none, none, none, values)
 
 
-def relation_rows(cuts: Array, nodes: Nodes, relation: Array, shares: Array, R: int) -> Relations:
+def relation_rows(nodes: Nodes, relation: Array, shares: Array, R: int) -> Relations:
     """Return the rows of a batch and the entries of its filters.
 
     Args:
-        cuts: [C+1] first node of each block, and n.
         nodes: with the filter.
         relation: [e] relation of each entry, −1 if it is not known.
         shares: [n, R] diagonals of the filters; empty if they are zero.
         R: number of relations.
     """
-    number = np.full((len(nodes.rowptr) - 1, R), -1, np.int64)
+    cuts, number = nodes.cuts, np.full((len(nodes.rowptr) - 1, R), -1, np.int64)
     ptr, node = np.empty((len(cuts) - 1, R + 1), np.int64), np.empty(number.size, np.int64)
     node = node[: _number_rows(cuts, nodes.rowptr, nodes.col, relation, shares, number, ptr, node)]
     share = np.empty(len(node) if len(shares) else 0, shares.dtype)

@@ -103,7 +103,7 @@ class _Input(NamedTuple):
             shares = np.ascontiguousarray(M.shares.numpy())
         elif M.relation is None and len(nodes.diagonal):
             shares = nodes.diagonal[:, None]
-        return relation_rows(self.cuts, nodes, relation, shares, M.relations)
+        return relation_rows(nodes, relation, shares, M.relations)
 
     def parts(self, weight: Tensor) -> tuple[Tensor, Tensor]:
         """[P, c, (K+1)·h] and [P, R, c, K·h]: weights of all nodes and of relations; order 0 is of all nodes."""
