@@ -83,6 +83,15 @@ def run(
     retry: Annotated[
         bool, typer.Option("--retry", help="Run cells again that failed or exceeded a limit.", show_default=False)
     ] = False,
+    reuse: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--reuse",
+            metavar="FILE",
+            help="A record whose cells are taken instead of being run; repeat it for several.",
+            show_default=False,
+        ),
+    ] = None,
     verify: Annotated[
         bool,
         typer.Option("--verify", help="Run a fold of each recorded result again and compare.", show_default=False),
@@ -103,6 +112,8 @@ def run(
     Example: [cyan]gcaps compare MUTAG --methods gcaps,wl,gin,deepsets -o run[/cyan]
 
     On a cluster: [cyan]gcaps compare --experiment paper -o run --cluster tcp://head:8786[/cyan]
+
+    Add to what was recorded: [cyan]gcaps compare --experiment paper -o run --reuse results/paper.json[/cyan]
 
     Can recorded results be reproduced? [cyan]gcaps compare --verify results/default.json[/cyan]
     """
@@ -157,6 +168,7 @@ def run(
             time_limit=time_limit,
             memory_limit=memory_limit,
             retry=retry,
+            reuse=reuse or (),
             report=report,
             command=shlex.join(["gcaps", *sys.argv[1:]]),
             **given,

@@ -27,6 +27,7 @@ from gcaps.evaluation.outcome import Cell, Outcome
 from gcaps.evaluation.plan import FILE, InMemory, Limits, Plan, Row, make_plan, write_inputs
 from gcaps.evaluation.protocols import PROTOCOLS
 from gcaps.evaluation.result import Result
+from gcaps.evaluation.reuse import recorded_cells
 from gcaps.evaluation.splits import Fold, Split
 from gcaps.evaluation.supervise import Listener, Task
 
@@ -69,6 +70,7 @@ def compare(
     time_limit: str | float | None = None,
     memory_limit: str | float | None = None,
     retry: bool = False,
+    reuse: Sequence[str | Path] = (),
     report: Report | None = None,
     on_epoch: OnEpoch | None = None,
     command: str | None = None,
@@ -104,17 +106,21 @@ def compare(
         time_limit: of a cell, ``"30m"`` or seconds; exceeding it is recorded as its outcome.
         memory_limit: of a cell's process, ``"4G"`` or bytes; exceeding it is recorded as its outcome.
         retry: run cells again that failed or exceeded a limit.
+        reuse: records (:meth:`Comparison.save`); cells that they hold are taken from them instead of being run.
         report: told of each cell.
         on_epoch: called with the cell and the epoch after each epoch, except on a cluster.
         command: how to continue or repeat the comparison; by default this call.
     """
     limits = Limits.of(time_limit, memory_limit)
+    if reuse and run is None:
+        raise ConfigError("cells of records are taken into the folder of a run; give run")
     if data is None and experiment is None:
         if run is None:
             raise ConfigError("give data to compare on, or the folder of a comparison to continue")
         plan, memory = Plan.read(run), InMemory()
         plan = replace(plan, limits=plan.limits if limits == Limits() else limits)
-        return _Runner(plan, memory, {}, jobs, cluster, report, on_epoch).in_folder(Path(run), retry=retry)
+        runner = _Runner(plan, memory, {}, jobs, cluster, report, on_epoch, reuse=reuse)
+        return runner.in_folder(Path(run), retry=retry)
     own: dict[str, Any] = {}
     if experiment is not None:
         found = read_experiment(experiment) if isinstance(experiment, str) else experiment
@@ -135,7 +141,8 @@ def compare(
         return _Runner(plan, memory, own, jobs, cluster, report, on_epoch).in_memory()
     plan = write_inputs(plan, memory, Path(run))
     plan.save(run)
-    return _Runner(plan, memory, own, jobs, cluster, report, on_epoch).in_folder(Path(run), retry=retry)
+    runner = _Runner(plan, memory, own, jobs, cluster, report, on_epoch, reuse=reuse)
+    return runner.in_folder(Path(run), retry=retry)
 
 
 def repeated(seeds: Sequence[int], repeats: int | None) -> tuple[int, ...]:
@@ -269,9 +276,14 @@ class _Runner:
     on_epoch: OnEpoch | None = None
     strict: bool = False
     """Raise failures instead of recording them."""
+    reuse: Sequence[str | Path] = ()
+    """Records whose cells are taken into the folder of the run."""
 
     def in_folder(self, folder: Path, *, retry: bool) -> Comparison:
         """Run the cells that have no file in the folder of the run."""
+        for cell, recorded in recorded_cells(self.plan, self.reuse) if self.reuse else ():
+            if not (folder / cell.path).exists():
+                recorded.save(folder / cell.path)
         there, left = [], []
         for cell in self.plan.cells():
             outcome = Outcome.read(folder / cell.path) if (folder / cell.path).exists() else None
