@@ -33,7 +33,7 @@ def ours(kind: str, data: str) -> tuple[float, float]:
 
 def draw(figure: Figure) -> None:
     """A row for each set; 0 is what the paper reports."""
-    known = {data: 100 * value for data in DATA if (value := best_known(data)) is not None}
+    known = {data: 100 * row.mean for data in DATA if (row := best_known(data)) is not None and row.mean is not None}
     paper = {
         data: 100 * next(row.mean for row in published(data) if row.method == "GCAPS-CNN" and row.mean is not None)
         for data in known

@@ -68,7 +68,7 @@ def test_regression_on_few_molecules_is_regularised_more_and_does_without_the_sv
 
 def test_many_graphs_get_fewer_epochs_one_network_and_dropout(graphs, many):
     config = resolved(graphs.subset([3] * 16))
-    assert (config.epochs, config.ensemble_size, config.with_svm, config.dropout) == (30, 1, False, 0.5)
+    assert (config.epochs, config.ensemble_size, config.with_svm, config.dropout) == (30, 1, True, 0.5)
 
 
 def test_many_graphs_of_dispersed_sizes_get_fewest_epochs_and_with_labels_one_layer(graphs, many):
@@ -155,17 +155,17 @@ def test_molecules_get_an_ensemble_with_fingerprints(monkeypatch):
     assert entry.reason == "regression on molecules"
 
 
-def test_classes_of_molecules_get_an_svm_beside_the_network(monkeypatch):
+def test_classes_get_an_svm_beside_the_network_up_to_ten_thousand_graphs(monkeypatch):
     monkeypatch.setattr(auto, "SMALL_TRAINING_SET", 5)
     molecules = replace(example_molecules(12)[0], preparation=MoleculePreparation())
     assert resolve(Config(), molecules)[0].with_svm is True
-    assert resolve(Config(), replace(molecules, preparation=None))[0].with_svm is False
+    assert resolve(Config(), replace(molecules, preparation=None))[0].with_svm is True
     for task in ("regression", "multilabel"):
         assert resolve(Config(), molecules, task=task)[0].with_svm is False
     monkeypatch.setattr(auto, "GRAM_GRAPHS", 11)
     config, entries = resolve(Config(), molecules)
     assert config.with_svm is False
-    assert "with_svm = False (auto: classes of molecules, 12 training graphs, more than 11)" in map(str, entries)
+    assert "with_svm = False (auto: classes, 12 training graphs, more than 11)" in map(str, entries)
 
 
 def test_only_the_training_graphs_count(graphs, many):

@@ -171,8 +171,8 @@ class Config(ClassConfig, TrainingConfig, CapsuleConfig, GraphFeatureConfig, Fea
     with_svm: bool | Auto = Field(
         "auto",
         description="average the probabilities of the networks with those of an SVM on random capsules twice as wide "
-        "(method capsule-svm); auto: on below 750 graphs and for classes of up to 10,000 molecules, unless an epoch is "
-        "picked on validation or in regression on molecules",
+        "(method capsule-svm); auto: on for classes of up to 10,000 graphs, and below 750 graphs for other targets "
+        "but real values of molecules, unless an epoch is picked on validation",
     )
 
     @model_validator(mode="after")

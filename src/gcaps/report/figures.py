@@ -16,7 +16,7 @@ from gcaps.report.study import FAMILIES, Baseline, Entry, MethodName, Study
 
 RULES = (("last", "green", "triangle"), ("gin", "orange", "diamond"), ("best", "red", "cross"))
 """Color and marker of each rule but honest, which is a blue circle."""
-SOURCES = {"paper": ("green", "diamond"), "fair": ("purple", "square")}
+SOURCES = {"paper": ("green", "diamond"), "fair": ("purple", "square"), "honest": ("orange", "square")}
 """Color and marker of each source of published results."""
 SMALL, LARGE = (300.0, 190.0), (440.0, 270.0)
 """Sizes of a chart in a grid of methods and of one that is alone."""
