@@ -13,7 +13,7 @@ Source = Literal["paper", "fair", "honest"]
 SOURCES: dict[Source, str] = {
     "paper": "GCAPS-CNN paper",
     "fair": "Errica et al., 2020",
-    "honest": "best honest numbers known",
+    "honest": "other authors",
 }
 """Where a number was published."""
 
