@@ -71,6 +71,15 @@ def test_many_graphs_get_fewer_epochs_one_network_and_dropout(graphs, many):
     assert (config.epochs, config.ensemble_size, config.with_svm, config.dropout) == (30, 1, True, 0.5)
 
 
+def test_above_ten_thousand_graphs_networks_are_hardly_regularised(graphs, many, monkeypatch):
+    monkeypatch.setattr(auto, "MANY_GRAPHS", 15)
+    config = resolved(graphs.subset([3] * 16))
+    assert (config.epochs, config.weight_decay, config.dropout) == (20, 1e-5, 0.2)
+    monkeypatch.setattr(auto, "MANY_GRAPHS", 16)
+    config = resolved(graphs.subset([3] * 16))
+    assert (config.epochs, config.weight_decay, config.dropout) == (30, 1e-3, 0.5)
+
+
 def test_many_graphs_of_dispersed_sizes_get_fewest_epochs_and_with_labels_one_layer(graphs, many):
     sizes = np.sort(graphs.sizes)
     assert sizes[14] > DISPERSED_SIZES * sizes[1]

@@ -103,8 +103,8 @@ class TrainingConfig(Section):
 
     epochs: Annotated[int, Field(ge=1)] | Auto = Field(
         100,
-        description="passes over the training graphs; auto: 100 below 750 graphs, else 30, 60 in regression on "
-        "molecules, or 12 where sizes are dispersed",
+        description="passes over the training graphs; auto: 100 below 750 graphs, else 30, 20 above 10,000, 60 "
+        "in regression on molecules, or 12 where sizes are dispersed",
     )
     batch_size: int = Field(32, ge=1, description="graphs per step")
     sampling: Literal["shuffle", "balanced"] = Field(
@@ -118,7 +118,8 @@ class TrainingConfig(Section):
     decay_every: int = Field(40, ge=1, description="epochs between two such steps")
     weight_decay: Annotated[float, Field(ge=0)] | Auto = Field(
         1e-4,
-        description="L2 regularisation; auto: 0.001; in regression 0.01 below 2,000 molecules and 0.03 below 750",
+        description="L2 regularisation; auto: 0.001; in regression 0.01 below 2,000 molecules and 0.03 below 750; "
+        "0.00001 above 10,000 graphs",
     )
     selection: Literal["last", "validation"] = Field(
         "last", description="epoch to keep: the last of a fixed schedule, or the best on an inner validation split"
@@ -159,8 +160,8 @@ class Config(ClassConfig, TrainingConfig, CapsuleConfig, GraphFeatureConfig, Fea
     fc: int = Field(64, ge=1, le=65536, description="width of the two fully connected layers")
     dropout: Annotated[float, Field(ge=0, lt=1)] | Auto = Field(
         "auto",
-        description="dropout before each fully connected layer; auto: 0.5, 0.2 in regression and for several targets "
-        "of molecules, or 0 below 750 graphs",
+        description="dropout before each fully connected layer; auto: 0.5, 0.2 in regression, for several targets of "
+        "molecules and above 10,000 graphs, or 0 below 750 graphs",
     )
     epochs: Annotated[int, Field(ge=1)] | Auto = with_default(TrainingConfig, "epochs", "auto")
     batch_size: int = with_default(TrainingConfig, "batch_size", 64)

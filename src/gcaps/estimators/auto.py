@@ -25,6 +25,8 @@ DISPERSED_SIZES = 4.5
 """Ratio of the 90th to the 10th percentile of graph sizes above which sizes count as dispersed."""
 GRAM_GRAPHS = 10_000
 """Training graphs up to which a kernel joins: its Gram matrices have an entry for every pair."""
+MANY_GRAPHS = 10_000
+"""Above this number of training graphs networks are hardly regularised."""
 EDGE_METHODS = ("gcaps", "capsule-svm", "ecc")
 """Methods with settings of features that use those of edges."""
 RARE_LABELS = 3
@@ -74,6 +76,16 @@ class TrainingFacts:
     def dispersed(self) -> bool:
         """Whether the training set is not small and its sizes are dispersed."""
         return not self.small and self.spread > DISPERSED_SIZES
+
+    @property
+    def many(self) -> bool:
+        """Whether the training set is large enough to do almost without regularisation."""
+        return self.graphs > MANY_GRAPHS
+
+    @property
+    def number(self) -> str:
+        """The comparison with :data:`MANY_GRAPHS`, in words."""
+        return f"{self.graphs:,} training graphs, more than {MANY_GRAPHS:,}"
 
     @property
     def pairs(self) -> str:
@@ -135,6 +147,8 @@ def epochs(config: Section, facts: TrainingFacts) -> Value:
         return 60, f"regression on molecules, {facts.size}"
     if facts.dispersed:
         return 12, f"{facts.size}, of dispersed sizes (90th percentile {facts.spread:.1f} times the 10th)"
+    if facts.many:
+        return 20, facts.number
     return (100 if facts.small else 30), facts.size
 
 
@@ -156,6 +170,8 @@ def dropout(config: Section, facts: TrainingFacts) -> Value:
         return 0.2, f"regression, {facts.size}"
     if facts.molecules and facts.task == "multilabel" and not facts.small:
         return 0.2, f"several targets of molecules, {facts.size}"
+    if facts.many:
+        return 0.2, facts.number
     return (0.0 if facts.small else 0.5), facts.size
 
 
@@ -180,7 +196,12 @@ def with_svm(config: Section, facts: TrainingFacts) -> Value:
 
 
 def weight_decay(config: Section, facts: TrainingFacts) -> Value:
-    """The many labels of atoms invite overfitting; in regression on few molecules more regularisation paid."""
+    """In regression on few molecules more regularisation paid; many graphs need almost none.
+
+    On an inner fold of HIV (26,000 molecules, 3.5 % active) the ROC AUC was 0.77 with 0.001 and 0.81 with 0.00001.
+    """
+    if facts.many:
+        return 1e-5, facts.number
     if facts.molecules and facts.task == "regression" and facts.graphs < FEW_MOLECULES:
         return (0.03 if facts.small else 0.01), f"regression on {facts.graphs:,} molecules, fewer than {FEW_MOLECULES}"
     return 1e-3, "default"
