@@ -220,8 +220,8 @@ class WeightedMethods(GraphEstimator):
         """What predicts, in words."""
         if self.rule_ == "mean":
             several = {member.describes for member in self.estimators_}
-            if len(self.estimators_) > 1 and len(several) == 1:
-                return f"{len(self.estimators_)} times {several.pop()}"
+            if len(self.estimators_) > 1 and (len(several) == 1 or not self.leaderboard_):
+                return f"{len(self.estimators_)} times {self.estimators_[0].describes}"  # of inner folds
             return "; ".join(member.describes for member in self.estimators_)
         parts = sorted(zip(self.weights_, self.estimators_, strict=True), key=lambda part: -part[0])
         return "; ".join(f"{weight:.2f} × {member.describes}" for weight, member in parts)
