@@ -74,7 +74,7 @@ class Search:
     now: Callable[[], float]
     say: Callable[[str], None]
     paces: list[float] = field(default_factory=list)
-    """Seconds of a fit for a unit of effort, of each member so far."""
+    """Seconds of the first fold for a unit of effort, of each member that was timed."""
 
     def run(self, members: list[Member]) -> list[Standing]:
         """Return what became of each member; at least one has predictions.
@@ -120,9 +120,9 @@ class Search:
         fits = self.folds.fit(member, list(range(alone)))
         if alone:
             spent = self.now() - began
-            rounds = -(-(count - 1) // self.folds.n_jobs)
-            standing.refit = 0.0 if self.folds.kept(member) else spent * count / (count - 1)
-            standing.reason = "" if first else self._late(rounds * spent + standing.refit, standings)
+            self.paces.append(spent / member.effort)
+            standing.refit = self._refit(member, spent)
+            standing.reason = "" if first else self._late(self._rest(spent) + standing.refit, standings)
         if not standing.reason:
             fits += self.folds.fit(member, list(range(alone, count)))
         self._note(standing, fits)
@@ -140,12 +140,20 @@ class Search:
         """Note what it cost."""
         standing.fit_seconds = sum(fit.fit_seconds for fit in fits)
         standing.predict_seconds = sum(fit.predict_seconds for fit in fits)
-        if fits:
-            self.paces.append(standing.fit_seconds / len(fits) / standing.member.effort)
 
     def _expected(self, member: Member) -> float:
-        """Seconds of a member's first fold, as far as those before it tell."""
-        return statistics.median(self.paces) * member.effort if self.paces else 0.0
+        """Seconds of a member, as far as those before it tell."""
+        first = statistics.median(self.paces) * member.effort if self.paces else 0.0
+        return first + self._rest(first) + self._refit(member, first)
+
+    def _rest(self, fold: float) -> float:
+        """Seconds of the other folds, by those of the first."""
+        return fold * -(-(len(self.folds.inner.splits) - 1) // self.folds.n_jobs)
+
+    def _refit(self, member: Member, fold: float) -> float:
+        """Seconds of a fit on all training graphs, by those of the first fold."""
+        count = len(self.folds.inner.splits)
+        return 0.0 if self.folds.kept(member) else fold * count / max(count - 1, 1)
 
     def _late(self, seconds: float, standings: list[Standing]) -> str:
         """Say that so many seconds are not left; time to fit the other members on all graphs is set aside."""

@@ -348,7 +348,7 @@ def weigh(truth: Truth, scores: Floats, blocks: Ints, rule: str = "best") -> Wei
         found = {name: judged(name, parts) for name in rules}
         for name in rules[1:]:
             mean, error = mean_and_error(found[best][0] - found[name][0])
-            if mean > error and found[name][1].sum() <= found[best][1].sum() + 1e-9:
+            if mean > error + 1e-9 and found[name][1].sum() <= found[best][1].sum() + 1e-9:
                 best = name
         means = {name: float(losses.mean()) for name, (losses, _) in found.items()}
         everyone = np.arange(len(scores))

@@ -20,22 +20,25 @@ SCORES: dict[Task, str] = {"classification": "accuracy", "multilabel": "ROC AUC"
 def leaderboard(rows: Sequence[dict[str, Any]], task: Task) -> Table:
     """Return the table of an ensemble's members, those with the largest weights first.
 
+    ``without`` is by how much the loss on held-out graphs grows when a member is left out.
+
     Args:
         rows: ``leaderboard_`` of the ensemble.
         task: what is predicted.
     """
     table = Table(box=box.SIMPLE, pad_edge=False)
     table.add_column("member")
-    for heading in ("weight", f"inner {SCORES[task]}", "loss without", "fit, s", "predict, s"):
-        table.add_column(heading, justify="right")
-    table.add_column("left out because", overflow="fold")
+    for heading in ("weight", f"inner {SCORES[task]}", "without", "fit, s", "predict, s"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    if any(row["reason"] for row in rows):
+        table.add_column("left out because", overflow="fold")
     for row in sorted(rows, key=lambda row: -row["weight"]):
         score = "–" if row["score"] is None else f"{row['score']:.3f} ± {row['error']:.3f}"
-        without = "–" if row["without"] is None else f"{row['without']:+.4f}"
+        without = "–" if row["without"] is None else f"{row['without']:+.4f}".replace("-", "−")
         weight = f"{row['weight']:.3f}" if row["kept"] else "–"
-        seconds = [f"{row['fit_seconds']:.1f}", f"{row['predict_seconds']:.2f}"]
+        cells = [weight, score, without, f"{row['fit_seconds']:.1f}", f"{row['predict_seconds']:.2f}"]
         table.add_row(
-            Text(row["member"]), weight, score, without.replace("-", "−"), *seconds, Text(row["reason"], style="dim")
+            Text(row["member"]), *cells, *([Text(row["reason"], style="dim")] if len(table.columns) > 6 else [])
         )
     return table
 

@@ -16,8 +16,8 @@ from gcaps.evaluation.comparison import Comparison
 from gcaps.evaluation.metrics import METRICS, Metric
 from gcaps.evaluation.published import RULES, SOURCES, Published, published
 from gcaps.evaluation.result import Summary
-from gcaps.report.members import members_of_folds
 from gcaps.report.learning_curve import curve_table
+from gcaps.report.members import members_of_folds
 from gcaps.report.study import ALPHA, STATUS, Entry, Study
 from gcaps.report.summary import (
     TableCell,
