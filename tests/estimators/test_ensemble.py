@@ -222,7 +222,7 @@ def test_gram_matrices_that_do_not_fit_are_not_computed(graphs):
         made("classification", quick("classification", "wl"), memory_limit="1k").fit(graphs, y)
 
 
-class Killed(Exception):
+class KilledError(Exception):
     """Stands for a signal."""
 
 
@@ -233,12 +233,12 @@ def test_an_interrupted_fit_goes_on_with_finished_members(graphs, tmp_path, monk
 
     def dies(folds, member, number, path):
         if member.name == "deepsets" and number == 1 and len(done) < 11:
-            raise Killed
+            raise KilledError
         done.append(member.name)
         return fold(folds, member, number, path)
 
     monkeypatch.setattr(Folds, "_fold", dies)
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         made("classification", inner_folds=3).fit_all(train, checkpoint=tmp_path / "c")
     assert done == ["wl"] * 3 + ["sp"] * 3 + ["fgsd"] * 3 + ["deepsets"]
     (tmp_path / "c" / "stray.npz").write_bytes(b"damaged")

@@ -189,12 +189,14 @@ class WeightedMethods(GraphEstimator):
         found: list[Member] = []
         for name, m in zip(beside, given, strict=True):
             count = sum(member.name.partition("#")[0] == name for member in found)
+            estimator: Any
             if isinstance(m, str):
                 estimator = named(m, self._seed(), self._task, alone=alone, beside=beside)
-                if getattr(self, "class_weight", None) is not None:
-                    estimator.set_params(class_weight=self.class_weight)
             else:
                 estimator = clone(m)
+            own_weight = getattr(self, "class_weight", None)
+            if own_weight is not None and estimator.class_weight is None:
+                estimator.set_params(class_weight=own_weight)
             found.append(Member(f"{name}#{count + 1}" if count else name, estimator, chosen))
         return found
 
@@ -287,7 +289,8 @@ class GraphEnsemble(GraphClassifier, WeightedMethods):
         time_limit: time of the fit, ``"10m"`` or seconds; members that do not fit are left out.
         memory_limit: memory of Gram matrices, ``"8G"`` or bytes; None: 80 % of what is installed.
         n_jobs: processes that fit inner folds; the result does not depend on it.
-        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight; also of members
+            that have none of their own.
         random_state: of the inner folds, and of every member that is given by name.
 
     Attributes:

@@ -116,7 +116,7 @@ class Search:
         """Fit a member on the inner folds, or set the reason why not."""
         member, count = standing.member, len(self.folds.inner.splits)
         began = self.now()
-        alone = 1 if self.ends is not None and count > 1 else 0
+        alone = 0 if self.ends is None else 1
         fits = self.folds.fit(member, list(range(alone)))
         if alone:
             spent = self.now() - began
@@ -164,7 +164,7 @@ class Search:
 
     def _loss(self, standings: list[Standing]) -> float:
         scores = np.stack([s.scores for s in standings if s.scores is not None])
-        found = weigh(self.truth, scores, self.folds.inner.blocks, self.rule)
+        found = weigh(self.truth, scores, self.folds.inner.blocks, self.rule, leave_out=False)
         return found.losses.get(found.rule, np.inf)
 
     def _result(self, standing: Standing) -> str:

@@ -329,7 +329,7 @@ def judged(rule: str, blocks: Sequence[Block], members: Ints | None = None) -> t
     return losses, mistakes
 
 
-def weigh(truth: Truth, scores: Floats, blocks: Ints, rule: str = "best") -> Weighing:
+def weigh(truth: Truth, scores: Floats, blocks: Ints, rule: str = "best", *, leave_out: bool = True) -> Weighing:
     """Calibrate and weigh members.
 
     With ``"best"``, rules are judged on graphs that their weights were not fitted to. A rule is preferred to a simpler
@@ -340,6 +340,7 @@ def weigh(truth: Truth, scores: Floats, blocks: Ints, rule: str = "best") -> Wei
         scores: [M, n, ·] their scores by members that were not fitted on them.
         blocks: [n] number of the block of each graph; those of one block are judged together.
         rule: of :data:`RULES`, or ``"best"``.
+        leave_out: find what leaving each member out costs.
     """
     rules = tuple(RULES) if rule == "best" else (rule,)
     best, means, without = rules[0], {}, np.zeros(len(scores))
@@ -352,7 +353,7 @@ def weigh(truth: Truth, scores: Floats, blocks: Ints, rule: str = "best") -> Wei
                 best = name
         means = {name: float(losses.mean()) for name, (losses, _) in found.items()}
         everyone = np.arange(len(scores))
-        if len(everyone) > 1:
+        if leave_out and len(everyone) > 1:
             others = [judged(best, parts, np.delete(everyone, m))[0].mean() for m in everyone]
             without = np.array(others) - means[best]
     calibrations = [calibrate(truth, own) for own in scores]
