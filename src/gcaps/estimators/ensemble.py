@@ -95,8 +95,9 @@ class WeightedMethods(GraphEstimator):
         self.estimators_ = []
         for member in members:
             start = time.perf_counter()
-            self.estimators_.append(member.estimator.fit_prepared(prepared, train, **shared))
-            standings.append(Standing(member, fit_seconds=time.perf_counter() - start))
+            model = member.estimator.fit_prepared(prepared, train, **shared)
+            self.estimators_.append(model)
+            standings.append(Standing(member, model=model, fit_seconds=time.perf_counter() - start))
         self.rule_, self.calibrations_ = "mean", [IDENTITY] * len(members)
         self.weights_ = np.full(len(members), 1 / len(members))
         self.leaderboard_ = [s.row(float(w)) for s, w in zip(standings, self.weights_, strict=True)]

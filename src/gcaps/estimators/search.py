@@ -56,7 +56,7 @@ class Standing:
             "without": self.without,
             "fit_seconds": round(self.fit_seconds, 3),
             "predict_seconds": round(self.predict_seconds, 3),
-            "kept": weight > 0,
+            "kept": self.model is not None,
             "reason": self.reason,
         }
 
