@@ -14,7 +14,7 @@ class EnsembleConfig(ClassConfig):
     """Several methods, weighted by their predictions of training graphs that they were not fitted on."""
 
     method: ClassVar[str] = "ensemble"
-    selection: ClassVar[str] = "inner"
+    selection: ClassVar[str] = "weighted"
 
     methods: tuple[str, ...] | Auto = Field(
         "auto",

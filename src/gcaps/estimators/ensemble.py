@@ -44,6 +44,7 @@ class WeightedMethods(GraphEstimator):
     weights_: Floats
     calibrations_: list[Calibration]
     leaderboard_: list[dict[str, Any]]
+    inner_loss_: float | None
 
     @property
     def config(self) -> EnsembleConfig:
@@ -74,7 +75,7 @@ class WeightedMethods(GraphEstimator):
         if not members:
             raise ConfigError("an ensemble needs at least one method")
         self.resolved_ = config.to_dict()
-        inner = None
+        inner, self.inner_loss_ = None, None
         if config.weights != "mean":
             inner = InnerFolds.of(problem, config.inner_folds, self._seed(), options)
         if inner is None:
@@ -85,7 +86,8 @@ class WeightedMethods(GraphEstimator):
         chosen = {f"{n}.{key}": v for n, m in zip(kept, self.estimators_, strict=True) for key, v in m.chosen_.items()}
         weights = {f"weight.{n}": round(float(w), 6) for n, w in zip(kept, self.weights_, strict=True)}
         scores = {f"inner.{r['member']}": round(r["score"], 6) for r in self.leaderboard_ if r["score"] is not None}
-        self.chosen_ = {"rule": self.rule_, **weights, **scores, **chosen}
+        judged: dict[str, float] = {} if self.inner_loss_ is None else {"inner_loss": round(self.inner_loss_, 6)}
+        self.chosen_ = {"rule": self.rule_, **judged, **weights, **scores, **chosen}
         return self
 
     def _fit_plain(self, prepared: PreparedSet, train: Ints, members: list[Member], options: FitOptions) -> None:
@@ -151,6 +153,7 @@ class WeightedMethods(GraphEstimator):
         own = [k for k, s in enumerate(done) if s.model is not None]
         weights = found.weights[own] / found.weights[own].sum()
         self.rule_, self.weights_ = found.rule, weights
+        self.inner_loss_ = found.losses.get(found.rule)
         self.calibrations_ = [found.calibrations[k] for k in own]
         self.estimators_ = [m for k in own if (m := done[k].model) is not None]
         for k, standing in enumerate(done):
