@@ -70,9 +70,9 @@ TABLES = {
 }
 GCAPS: dict[str, list[str]] = {
     "gcaps": ["--ensemble-size", "1", "--with-svm", "off"],
-    "ensemble": ["--method", "ensemble"],
+    "ensemble": ["--method", "ensemble", "--weights", "mean"],
 }
-"""Options of ``gcaps train``: one network, and the mean of a network, fingerprints, descriptors and a kernel."""
+"""Options of ``gcaps train``: one network, and the plain mean of a network, fingerprints, descriptors and a kernel."""
 
 
 class Cell(NamedTuple):

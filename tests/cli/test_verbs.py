@@ -73,6 +73,19 @@ def test_any_method_is_trained_saved_and_predicts(method, tmp_path):
     assert accuracy > 66, "better than the majority class on its own training graphs"
 
 
+def test_an_ensemble_says_what_becomes_of_its_members(tmp_path):
+    said = run("train", "MUTAG", "--method", "ensemble", "--methods", "wl,sp", "--time-limit", "10m", "--memory-limit",
+               "8G", "--jobs", 1, "-o", tmp_path / "m", cwd=tmp_path)  # fmt: skip
+    assert "wl: inner accuracy 0." in said.stderr
+    assert "inner accuracy" in said.stdout
+    assert "× an SVM on ShortestPath" in said.stdout
+    assert not (tmp_path / "m.checkpoint").exists()
+    found = run(
+        "evaluate", "MUTAG", "--method", "ensemble", "--methods", "wl,sp", "--folds", 2, "--jobs", 1, cwd=tmp_path
+    )
+    assert "mean weight" in found.stdout
+
+
 def test_train_says_what_auto_became(tmp_path):
     said = run("train", "MUTAG", "-o", tmp_path / "m", *SMALL).stderr
     assert "dropout = 0.0 (auto: 188 training graphs, fewer than 750)" in said

@@ -10,6 +10,7 @@ from gcaps.data.molecules import MoleculePreparation
 from gcaps.errors import ConfigError
 from gcaps.estimators import auto
 from gcaps.estimators.auto import DISPERSED_SIZES, RARE_LABELS, RULES, SMALL_TRAINING_SET, resolve
+from gcaps.estimators.portfolio import PORTFOLIO
 from gcaps.testing import example_molecules, hostile_graphs
 
 
@@ -149,7 +150,9 @@ def test_features_may_be_a_string():
 def test_molecules_get_an_ensemble_with_fingerprints(monkeypatch):
     molecules, _ = example_molecules(12)
     default, _ = resolve(EnsembleConfig(), replace(molecules, preparation=None))
-    assert default.methods == ("gcaps", "capsule-svm", "wloa")
+    assert default.methods == tuple(entry.name for entry in PORTFOLIO)
+    plain, _ = resolve(EnsembleConfig(weights="mean"), replace(molecules, preparation=None))
+    assert plain.methods == ("gcaps", "capsule-svm", "wloa")
     known = replace(molecules, preparation=MoleculePreparation())
     config, (entry,) = resolve(EnsembleConfig(), known)
     assert config.methods == ("gcaps", "gcaps+descriptors", "ecfp", "descriptors", "tanimoto")

@@ -171,7 +171,7 @@ def test_a_member_of_an_ensemble_may_have_extra_features(molecules, targets):
         make_estimator("capsule-svm", {"extra_features": names}, task="regression").fit(molecules, y)
         for names in ("none", "maccs,morgan")
     )
-    both = GraphEnsembleRegressor(["capsule-svm", "capsule-svm+maccs+morgan"]).fit(molecules, y)
+    both = GraphEnsembleRegressor(["capsule-svm", "capsule-svm+maccs+morgan"], weights="mean").fit(molecules, y)
     assert not np.allclose(plain.predict(molecules), extra.predict(molecules))
     expected = (plain.predict(molecules) + extra.predict(molecules)) / 2
     np.testing.assert_allclose(both.predict(molecules), expected, rtol=1e-12)
@@ -184,13 +184,13 @@ def test_the_members_of_an_ensemble_depend_on_the_task(molecules, targets, monke
         made_of.append((name, settings, task))
         return make_estimator("ecfp", {"n_estimators": 2}, random_state, task)
 
-    monkeypatch.setattr("gcaps.estimators.ensemble.make_estimator", cheap)
-    model = GraphEnsembleRegressor().fit(molecules, targets["regression"])
+    monkeypatch.setattr("gcaps.estimators.members.make_estimator", cheap)
+    model = GraphEnsembleRegressor(weights="mean").fit(molecules, targets["regression"])
     assert model.resolved_["methods"] == ["gcaps", "gcaps+descriptors", "descriptors"]
     assert made_of == [
         ("gcaps", None, "regression"),
         ("gcaps", {"extra_features": "descriptors"}, "regression"),
         ("descriptors", None, "regression"),
     ]
-    model = gcaps.GraphEnsemble().fit(molecules, targets["classification"])
+    model = gcaps.GraphEnsemble(weights="mean").fit(molecules, targets["classification"])
     assert model.resolved_["methods"] == ["gcaps", "gcaps+descriptors", "ecfp", "descriptors", "tanimoto"]

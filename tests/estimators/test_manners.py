@@ -200,8 +200,8 @@ def test_a_class_without_training_graphs_has_no_column(graphs):
 
 
 def test_the_ensemble_averages_its_members(graphs, words):
-    model = make_estimator("ensemble", SMALL["ensemble"]).fit(graphs, words)
+    model = make_estimator("ensemble", SMALL["ensemble"] | {"weights": "mean"}).fit(graphs, words)
     members = [make_estimator(name).fit(graphs, words).predict_proba(graphs) for name in ("wl", "deepsets")]
     np.testing.assert_allclose(model.predict_proba(graphs), np.mean(members, axis=0), atol=1e-12)
-    mixed = gcaps.GraphEnsemble([KernelSVC(WeisfeilerLehman(1)), "sp"]).fit(graphs, words)
+    mixed = gcaps.GraphEnsemble([KernelSVC(WeisfeilerLehman(1)), "sp"], weights="mean").fit(graphs, words)
     assert mixed.predict(graphs).shape == (48,)

@@ -73,7 +73,7 @@ def test_an_atom_is_a_wildcard_for_methods_that_read_smiles(method, table):
 
 def test_an_ensemble_is_explained_by_its_mean(table):
     graphs = gcaps.load(table, target="class")
-    model = gcaps.GraphEnsemble(["wl", "ecfp"]).fit(graphs)
+    model = gcaps.GraphEnsemble(["wl", "ecfp"], weights="mean").fit(graphs)
     own = [atom_contributions(member, QUERIES) for member in model.estimators_]
     for found, *each in zip(atom_contributions(model, QUERIES), *own, strict=True):
         np.testing.assert_allclose(found, np.mean(each, axis=0), atol=1e-9)

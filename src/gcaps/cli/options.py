@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -32,7 +32,8 @@ def with_config(command: Callable[..., None], kind: type[Section] = Config) -> C
     The command receives the settings as ``config``. An option overrides the file, the file overrides the defaults.
     """
     own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "config"]
-    made = [_option(name, field, kind) for name, field in kind.model_fields.items()]
+    taken = {p.name for p in own}
+    made = [_option(name, field, kind, taken) for name, field in kind.model_fields.items()]
     file = inspect.Parameter(
         "config_file",
         inspect.Parameter.KEYWORD_ONLY,
@@ -93,15 +94,19 @@ def require_options(command: Callable[..., None], kind: type[Section], arguments
             raise ConfigError(f"{kind.method} has no setting {flag}; it has {settings}")
 
 
-def _option(name: str, field: FieldInfo, kind: type[Section]) -> inspect.Parameter:
+def _option(name: str, field: FieldInfo, kind: type[Section], taken: Collection[str] = ()) -> inspect.Parameter:
+    """Return the option of a setting; ``n_jobs`` is also ``--jobs`` where the command has no such option itself."""
     panel = next((title for section, title in _PANELS.items() if name in section.model_fields), _title(kind))
     default = "none" if field.default is None else field.default
     if isinstance(default, tuple):
         default = ",".join(map(str, default)) or "none"
     switch = field.annotation is bool
     flag = "--" + name.replace("_", "-")
+    flags = [f"{flag}/--no-{flag[2:]}" if switch else flag]
+    if name == "n_jobs" and "jobs" not in taken:
+        flags.append("--jobs")
     option = typer.Option(
-        f"{flag}/--no-{flag[2:]}" if switch else flag,
+        *flags,
         metavar=None if switch else _metavar(field.annotation),
         help=f"{field.description} (default {('on' if default else 'off') if switch else default})",
         rich_help_panel=panel,

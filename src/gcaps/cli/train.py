@@ -44,15 +44,17 @@ def run(
 
     How well it fits its training graphs does not tell how good it is on new ones: [bold]gcaps evaluate[/bold] does.
 
-    While a network is trained, MODEL.checkpoint holds its state; an interrupted training is resumed from it when the
-    command is started again. With torchrun several processes share one training: same batches, same result up to
-    rounding.
+    While a network or an ensemble is trained, MODEL.checkpoint holds its state; an interrupted training is resumed from
+    it when the command is started again. With torchrun several processes share one training: same batches, same result
+    up to rounding.
 
     Example: [cyan]gcaps train MUTAG -o mutag-model --epochs 50[/cyan]
 
     Example: [cyan]gcaps train ESOL.csv --target "measured log solubility in mols per litre" -o esol-model[/cyan]
 
     Example: [cyan]gcaps train MUTAG --method wl --class-weight balanced -o wl-model[/cyan]
+
+    The best answer in ten minutes: [cyan]gcaps train MUTAG --method ensemble --time-limit 10m -o model[/cyan]
 
     Example: [cyan]torchrun --nproc-per-node 4 -m gcaps train graphs.zip -o model[/cyan]
     """
@@ -84,11 +86,24 @@ def run(
         settings, resolution = resolve(config, graphs, task=posed.task)
         for entry in resolution:
             console.print(f"  {entry}", markup=False)
-        with training_bar(graphs.name, getattr(settings, "epochs", 1), console=console) as report:
-            model.fit_all(graphs, on_epoch=lambda epoch: report(0, epoch), checkpoint=checkpoint)
+        if getattr(settings, "weights", "mean") != "mean":  # members, one after the other
+            with console.status("") as status:
+
+                def say(line: str) -> None:
+                    console.print(f"  {line}", markup=False)
+                    status.update(line)
+
+                model.fit_all(graphs, say=say, checkpoint=checkpoint)
+        else:
+            with training_bar(graphs.name, getattr(settings, "epochs", 1), console=console) as report:
+                model.fit_all(graphs, on_epoch=lambda epoch: report(0, epoch), checkpoint=checkpoint)
         if not is_first_process():
             return
         model.save(output)
+    if found := getattr(model, "leaderboard_", []):
+        from gcaps.report import leaderboard
+
+        Console(highlight=False).print(leaderboard(found, model.target_.task))
     curves = model.curves_
     how = "" if curves is None else f", epoch {model.epoch_}, training loss {curves.loss[model.epoch_ - 1]:.3f}"
     what = f"{graphs.name}, {len(graphs)} graphs, {in_words(model.target_)}, {model.describes}{how}"

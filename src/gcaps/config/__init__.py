@@ -7,10 +7,7 @@ options, TOML files, saved models and reports follow these fields. Settings that
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from pydantic import Field
-
+from gcaps.config.ensemble import EnsembleConfig
 from gcaps.config.kernels import (
     DGKConfig,
     EdgeKernelConfig,
@@ -56,21 +53,6 @@ from gcaps.config.section import (
     with_default,
 )
 from gcaps.config.trees import DescriptorConfig, ECFPConfig, FingerprintConfig, ForestConfig
-
-
-class EnsembleConfig(Section):
-    """The mean of the class probabilities of several methods, each with its default settings."""
-
-    method: ClassVar[str] = "ensemble"
-    selection: ClassVar[str] = "fixed"
-
-    methods: tuple[str, ...] | Auto = Field(
-        "auto",
-        description="methods to average, with extra features after a plus sign; auto: gcaps,capsule-svm,wloa; for "
-        "molecules gcaps,gcaps+descriptors,ecfp,descriptors, and tanimoto up to 10,000 graphs; in regression on "
-        "molecules gcaps,gcaps+descriptors,descriptors",
-    )
-
 
 CONFIGS: dict[str, type[Section]] = {
     config.method: config

@@ -44,3 +44,29 @@ class PreparedSet:
     def set(self, key: Hashable, result: Any) -> None:
         """Store a result that was computed elsewhere, for example in another process."""
         self._results[key] = result
+
+    def used_by(self, action: Callable[[PreparedSet], object]) -> PreparedSet:
+        """Return a set with only those results that ``action`` uses, for another process.
+
+        Args:
+            action: is given a set; what it computes is kept in this one, too.
+        """
+        borrowed = _Borrowed(self)
+        action(borrowed)
+        found = PreparedSet(self.graphs)
+        found._results = borrowed._results
+        return found
+
+
+class _Borrowed(PreparedSet):
+    """Computes results in another set and notes which."""
+
+    def __init__(self, owner: PreparedSet) -> None:
+        super().__init__(owner.graphs)
+        self._owner = owner
+
+    def get(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """Return the owner's result."""
+        result = self._owner.get(key, compute)
+        self._results[key] = result
+        return result

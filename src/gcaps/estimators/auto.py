@@ -16,6 +16,7 @@ from gcaps.config import FOLDED, FeatureConfig, FingerprintConfig, Section
 from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
 from gcaps.data.targets import Task
+from gcaps.estimators.portfolio import names as portfolio_names
 
 SMALL_TRAINING_SET = 750
 """Training sets with fewer graphs count as small."""
@@ -250,17 +251,20 @@ def device(config: Section, facts: TrainingFacts) -> Value:
 
 
 def methods(config: Section, facts: TrainingFacts) -> Value:
-    """A trained network, its untrained counterpart and the strongest kernel; for molecules what RDKit adds.
+    """Everything that suits the number of graphs, cheapest and strongest first; for molecules what RDKit adds.
 
-    Chosen on inner folds: in regression fingerprints made the mean worse, and on ESOL, FreeSolv and Lipophilicity the
-    network with descriptors, the one without and trees on descriptors were better together than any two of them.
+    Members of molecules were chosen on inner folds: in regression fingerprints made the mean worse, and on ESOL,
+    FreeSolv and Lipophilicity the network with descriptors, the one without and trees on descriptors were better
+    together than any two of them.
     """
     if facts.molecules and facts.task == "regression":
         return ("gcaps", "gcaps+descriptors", "descriptors"), "regression on molecules"
     if facts.molecules:
         kernel = ("tanimoto",) if facts.graphs <= GRAM_GRAPHS else ()
         return ("gcaps", "gcaps+descriptors", "ecfp", "descriptors", *kernel), f"molecules, {facts.pairs}"
-    return ("gcaps", "capsule-svm", "wloa"), "default members"
+    if getattr(config, "weights", "best") == "mean":
+        return ("gcaps", "capsule-svm", "wloa"), "default members of a plain mean"
+    return portfolio_names(facts.graphs), f"{facts.graphs:,} training graphs"
 
 
 RULES: dict[str, Callable[[Section, TrainingFacts], Value]] = {

@@ -46,6 +46,8 @@ class FitOptions(TypedDict, total=False):
     """Called after each epoch."""
     checkpoint: Path | None
     """Folder from which an interrupted training is resumed."""
+    say: Callable[[str], None] | None
+    """Called with a line about each step of a fit that has several, such as the members of an ensemble."""
 
 
 class Problem(NamedTuple):
@@ -332,6 +334,13 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
             if rows.any()
         ]
         return float(np.mean(found))
+
+
+def load_fitted(path: Path) -> GraphEstimator:
+    """Read what :meth:`GraphEstimator.save` wrote."""
+    from gcaps import persistence
+
+    return persistence.load_model(path)
 
 
 def targets_of(graphs: GraphSet) -> Array:

@@ -123,7 +123,7 @@ METHODS: dict[str, Method] = {
         Method(
             "ensemble",
             "Ensemble",
-            "mean of several methods",
+            "several methods, weighted on inner folds",
             "ours",
             "GraphEnsemble",
             "GraphEnsembleRegressor",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from gcaps.config.limits import mib_of, seconds_of
 from gcaps.data.arrays import Ints
 from gcaps.data.catalog import load, located
 from gcaps.data.graphset import GraphSet
@@ -42,9 +42,6 @@ FILE = "run.json"
 TEST_ONLY = "test:"
 """Begins the digest of a fold of which only the test graphs are known."""
 
-_SECONDS: dict[str, float] = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-_MIB: dict[str, float] = {"": 1 / 2**20, "k": 2**-10, "m": 1, "g": 2**10, "t": 2**20}
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -58,17 +55,7 @@ class Limits:
     @classmethod
     def of(cls, time_limit: str | float | None, memory_limit: str | float | None) -> Limits:
         """From ``"90s"``, ``"30m"``, ``"2h"`` or seconds, and ``"800M"``, ``"4G"`` or bytes."""
-        seconds = _parse(time_limit, _SECONDS, r"s?", "a time such as 90s, 30m or 2h")
-        return cls(seconds, _parse(memory_limit, _MIB, r"(i?b)?", "a memory such as 800M or 4G"))
-
-
-def _parse(given: str | float | None, units: dict[str, float], ending: str, example: str) -> float | None:
-    if given is None:
-        return None
-    found = re.fullmatch(rf"([0-9]*\.?[0-9]+)\s*([a-z]*?){ending}", str(given).strip().lower())
-    if found is None or found[2] not in units or not (value := float(found[1]) * units[found[2]]) > 0:
-        raise ConfigError(f"{given!r} is not {example}")
-    return value
+        return cls(seconds_of(time_limit), mib_of(memory_limit))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ HONEST = {
     "last": "fixed schedule on all training folds, last epoch; the test fold decides nothing",
     "validation": "epoch picked on an inner validation split of the training folds; the test fold decides nothing",
     "inner": "kernel and C chosen by cross-validation inside the training folds; the test fold decides nothing",
+    "weighted": "members weighed by cross-validation inside the training folds; the test fold decides nothing",
     "fixed": "fixed settings, fitted on all training folds; the test fold decides nothing",
 }
 """The honest rule in words, by how a method selects its model."""
@@ -23,6 +24,8 @@ def selection_of(folds: Sequence[FoldResult]) -> str:
     """How the model of each fold was selected, a key of :data:`HONEST`, judged by what the folds recorded."""
     if all(fold.test_score for fold in folds):
         return "validation" if any(fold.validation_score for fold in folds) else "last"
+    if any("inner_loss" in fold.chosen for fold in folds):
+        return "weighted"
     return "inner" if any("C" in fold.chosen for fold in folds) else "fixed"
 
 

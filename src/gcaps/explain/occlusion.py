@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +75,13 @@ def with_hidden_nodes(graphs: GraphSet, node: Ints, neutral: Array | None) -> Gr
     return replace(graphs, node_labels=labels, x=x)
 
 
+def _models(model: Any) -> Iterator[Any]:
+    """Yield a model and those that it is made of."""
+    yield model
+    for member in getattr(model, "estimators_", ()):
+        yield from _models(member)
+
+
 def neutral_attributes(model: Any, graphs: GraphSet) -> Array | None:
     """Return the mean [·] of the node attributes over the training graphs of a network; else over ``graphs``.
 
@@ -82,7 +89,7 @@ def neutral_attributes(model: Any, graphs: GraphSet) -> Array | None:
     """
     if graphs.x is None:
         return None
-    for member in (model, *getattr(model, "estimators_", ())):
+    for member in _models(model):
         fitted = getattr(member, "fitted_", None)
         known = None if fitted is None else fitted.features.parts.get("attributes")
         if known is not None:

@@ -17,6 +17,7 @@ from gcaps.evaluation.metrics import METRICS, Metric
 from gcaps.evaluation.published import RULES, SOURCES, Published, published
 from gcaps.evaluation.result import Summary
 from gcaps.report.learning_curve import curve_table
+from gcaps.report.members import members_of_folds
 from gcaps.report.study import ALPHA, STATUS, Entry, Study
 from gcaps.report.summary import (
     TableCell,
@@ -259,6 +260,8 @@ def _print_entry(study: Study, entry: Entry, console: Console) -> None:
         console.print(_targets(study, entry))
     if len(entry.folds) > 1:
         console.print(Text(f"±: {_spread_words(study)}\n", style="dim"))
+    if (members := members_of_folds(entry.folds)) is not None:
+        console.print(members)
     rows = published_beside(study, entry.data)
     if rows:
         console.print(Text(f"Published for {entry.data}", style="bold"))
