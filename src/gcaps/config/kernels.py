@@ -72,7 +72,9 @@ class WLConfig(EdgeKernelConfig):
 
     method: ClassVar[str] = "wl"
 
-    n_iter: tuple[int, ...] = Field((0, 1, 2, 3, 4, 5), min_length=1, description="refinements h to choose from")
+    n_iter: tuple[int, ...] = Field(
+        (0, 1, 2, 3, 4, 5, 6, 7, 8, 9), min_length=1, description="refinements h to choose from"
+    )
 
 
 class WLOAConfig(WLConfig):
