@@ -27,6 +27,7 @@ QUICK = {
     "gk": {**KERNEL, "sizes": (3,)},
     "wl": {**KERNEL, "n_iter": (1,)},
     "wloa": {**KERNEL, "n_iter": (1,)},
+    "wwl": {**KERNEL, "n_iter": (1,), "rates": (1.0,)},
     "dgk": {**KERNEL, "n_iter": (1,), "sizes": (3,), "dimension": 4},
     "mlg": {**KERNEL, "levels": (1,), "eta": (1.0,), "gamma": (0.1,), "rank": 3, "samples": 8},
     "tanimoto": {**KERNEL, "radius": (1,)},

@@ -9,6 +9,8 @@ from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linprog
+from scipy.spatial.distance import cdist
 
 from gcaps.data.graphset import Graph, GraphSet
 
@@ -155,3 +157,41 @@ def multiscale_laplacian(graphs: GraphSet, levels: int, radius: int, eta: float,
         )
     U = features()
     return flg([state(A, U[first : first + len(A)]) for A, first in zip(matrices, graphs.ptr, strict=False)])
+
+
+def transport(cost: np.ndarray) -> float:
+    """The transport problem between uniform masses as a dense linear program."""
+    n, m = cost.shape
+    rows, columns = np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))
+    mass = np.concatenate([np.full(n, 1 / n), np.full(m, 1 / m)])
+    return float(linprog(cost.ravel(), A_eq=np.vstack([rows, columns]), b_eq=mass, method="highs").fun)
+
+
+def wasserstein_wl(graphs: GraphSet, n_iter: int, use_labels: bool = True) -> np.ndarray:
+    """Linear programs with the Hamming distance between the nodes' colors of all refinements."""
+    found = []
+    for graph in graphs:
+        A = adjacency(graph) > 0
+        color = labels_of(graph) if use_labels and graph.node_labels is not None else [str(d) for d in A.sum(axis=1)]
+        levels = [color]
+        for _ in range(n_iter):
+            color = [f"({color[u]}:{sorted(color[v] for v in np.flatnonzero(A[u]))})" for u in range(graph.num_nodes)]
+            levels.append(color)
+        found.append(np.array(levels).T)
+    return np.array([[transport((a[:, None] != b).mean(axis=2)) for b in found] for a in found])
+
+
+def continuous_wasserstein(graphs: GraphSet, train: GraphSet, n_iter: int) -> np.ndarray:
+    """Linear programs with Euclidean distances between propagated attributes, standardised over ``train``."""
+    mean, deviation = train.x.mean(axis=0), train.x.std(axis=0)
+
+    def vectors(graph: Graph) -> np.ndarray:
+        A, levels = adjacency(graph), [(graph.x - mean) / deviation]
+        share = A / np.maximum(A.sum(axis=1), 1e-300)[:, None]
+        for _ in range(n_iter):
+            levels.append((levels[-1] + share @ levels[-1]) / 2)
+        return np.concatenate(levels, axis=1)
+
+    return np.array(
+        [[transport(cdist(vectors(G), vectors(H))) for H in train] for G in graphs],
+    )

@@ -23,6 +23,7 @@ from gcaps.config.kernels import (
     TanimotoConfig,
     WLConfig,
     WLOAConfig,
+    WWLConfig,
 )
 from gcaps.config.networks import (
     BaselineConfig,
@@ -77,7 +78,7 @@ CONFIGS: dict[str, type[Section]] = {
     for config in (
         *(Config, RandomCapsuleConfig),
         *(DCNNConfig, PSCNConfig, ECCConfig, DGCNNConfig, GINConfig, DeepSetsConfig),
-        *(RWConfig, SPConfig, GKConfig, WLConfig, WLOAConfig, DGKConfig, MLGConfig, TanimotoConfig),
+        *(RWConfig, SPConfig, GKConfig, WLConfig, WLOAConfig, WWLConfig, DGKConfig, MLGConfig, TanimotoConfig),
         *(ForestConfig, ECFPConfig, DescriptorConfig, EnsembleConfig),
     )
 }
@@ -126,6 +127,7 @@ __all__ = [
     "TrainingConfig",
     "WLConfig",
     "WLOAConfig",
+    "WWLConfig",
     "check_parameters",
     "with_default",
 ]

@@ -83,6 +83,18 @@ class WLOAConfig(WLConfig):
     method: ClassVar[str] = "wloa"
 
 
+class WWLConfig(PenaltyConfig):
+    """Wasserstein distances of Weisfeiler-Lehman colors or of propagated attributes."""
+
+    method: ClassVar[str] = "wwl"
+
+    n_iter: tuple[int, ...] = Field((0, 1, 2, 3, 4, 5, 6, 7), min_length=1, description="refinements h to choose from")
+    rates: tuple[float, ...] = Field((0.1, 1.0, 10.0), min_length=1, description="λ of exp(−λ D) to choose from")
+    attributes: bool = Field(
+        False, description="compare propagated node attributes instead of labels, by exact optimal transport; slow"
+    )
+
+
 class DGKConfig(EdgeKernelConfig):
     """Deep graph kernels: the best of deep graphlets, deep shortest paths and deep Weisfeiler-Lehman."""
 

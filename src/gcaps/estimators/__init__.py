@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gcaps.estimators.capsules import GraphCapsuleClassifier as GraphCapsuleClassifier
     from gcaps.estimators.capsules import GraphCapsuleRegressor as GraphCapsuleRegressor
     from gcaps.estimators.capsules import RandomCapsuleSVC as RandomCapsuleSVC
+    from gcaps.estimators.distance_methods import WassersteinSVC as WassersteinSVC
     from gcaps.estimators.ensemble import GraphEnsemble as GraphEnsemble
     from gcaps.estimators.ensemble import GraphEnsembleRegressor as GraphEnsembleRegressor
     from gcaps.estimators.fingerprint_methods import DescriptorClassifier as DescriptorClassifier
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from gcaps.estimators.regressors import RandomWalkSVR as RandomWalkSVR
     from gcaps.estimators.regressors import ShortestPathSVR as ShortestPathSVR
     from gcaps.estimators.regressors import TanimotoSVR as TanimotoSVR
+    from gcaps.estimators.regressors import WassersteinSVR as WassersteinSVR
     from gcaps.estimators.regressors import WeisfeilerLehmanSVR as WeisfeilerLehmanSVR
     from gcaps.estimators.tanimoto import TanimotoSVC as TanimotoSVC
 
@@ -75,6 +77,7 @@ _HOMES = {
         "baselines",
     ),
     **dict.fromkeys(("GraphCapsuleClassifier", "GraphCapsuleRegressor", "RandomCapsuleSVC"), "capsules"),
+    "WassersteinSVC": "distance_methods",
     **dict.fromkeys(("GraphEnsemble", "GraphEnsembleRegressor"), "ensemble"),
     **dict.fromkeys(("DescriptorClassifier", "ECFPClassifier"), "fingerprint_methods"),
     "FGSDForestClassifier": "forest",
@@ -111,6 +114,7 @@ _HOMES = {
             "RandomWalkSVR",
             "ShortestPathSVR",
             "TanimotoSVR",
+            "WassersteinSVR",
             "WeisfeilerLehmanSVR",
         ),
         "regressors",

@@ -76,6 +76,7 @@ METHODS: dict[str, Method] = {
             "OptimalAssignmentSVC",
             "OptimalAssignmentSVR",
         ),
+        Method("wwl", "WWL", "Wasserstein distances of WL colors", "kernel", "WassersteinSVC", "WassersteinSVR"),
         Method("dgk", "DGK", "deep graph kernel", "kernel", "DeepGraphKernelSVC", "DeepGraphKernelSVR"),
         Method(
             "mlg",

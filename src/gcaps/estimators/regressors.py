@@ -7,7 +7,15 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gcaps.config import ClassConfig
-from gcaps.estimators import baselines, capsules, fingerprint_methods, forest, kernel_methods, tanimoto
+from gcaps.estimators import (
+    baselines,
+    capsules,
+    distance_methods,
+    fingerprint_methods,
+    forest,
+    kernel_methods,
+    tanimoto,
+)
 from gcaps.estimators.base import GraphClassifier, GraphRegressor
 from gcaps.estimators.forest import FGSDForest
 from gcaps.estimators.kernel_svm import KernelEstimator
@@ -100,6 +108,11 @@ class WeisfeilerLehmanSVR(GraphRegressor, KernelEstimator):
 @like(kernel_methods.OptimalAssignmentSVC)
 class OptimalAssignmentSVR(GraphRegressor, KernelEstimator):
     """Support vector regression on WL optimal assignments; parameters as :class:`OptimalAssignmentSVC`."""
+
+
+@like(distance_methods.WassersteinSVC)
+class WassersteinSVR(GraphRegressor, distance_methods.DistanceEstimator):
+    """Support vector regression on the Wasserstein Weisfeiler-Lehman kernel; parameters as :class:`WassersteinSVC`."""
 
 
 @like(kernel_methods.DeepGraphKernelSVC)

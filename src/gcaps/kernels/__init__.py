@@ -14,17 +14,21 @@ if TYPE_CHECKING:
     from gcaps.kernels.random_walk import RandomWalk as RandomWalk
     from gcaps.kernels.shortest_path import ShortestPath as ShortestPath
     from gcaps.kernels.tanimoto import Tanimoto as Tanimoto
+    from gcaps.kernels.wasserstein import ContinuousWassersteinWL as ContinuousWassersteinWL
+    from gcaps.kernels.wasserstein import WassersteinWL as WassersteinWL
     from gcaps.kernels.weisfeiler_lehman import WeisfeilerLehman as WeisfeilerLehman
     from gcaps.kernels.weisfeiler_lehman import WLOptimalAssignment as WLOptimalAssignment
 
 _HOMES = {
     "GraphKernel": "base",
+    "ContinuousWassersteinWL": "wasserstein",
     "DeepGraphKernel": "deep",
     "Graphlet": "graphlet",
     "MultiscaleLaplacian": "multiscale",
     "RandomWalk": "random_walk",
     "ShortestPath": "shortest_path",
     "Tanimoto": "tanimoto",
+    "WassersteinWL": "wasserstein",
     "WLOptimalAssignment": "weisfeiler_lehman",
     "WeisfeilerLehman": "weisfeiler_lehman",
 }
