@@ -28,6 +28,7 @@ QUICK = {
     "wl": {**KERNEL, "n_iter": (1,)},
     "wloa": {**KERNEL, "n_iter": (1,)},
     "wwl": {**KERNEL, "n_iter": (1,), "rates": (1.0,)},
+    "retgk": {**KERNEL, "gamma": (10.0,), "steps": 5, "n_features": 20},
     "dgk": {**KERNEL, "n_iter": (1,), "sizes": (3,), "dimension": 4},
     "mlg": {**KERNEL, "levels": (1,), "eta": (1.0,), "gamma": (0.1,), "rank": 3, "samples": 8},
     "tanimoto": {**KERNEL, "radius": (1,)},
@@ -49,6 +50,7 @@ REPETITION = {
     "fgsd": "the bootstrap draws other graphs",
     "ecfp": "the bootstrap draws other graphs",
     "descriptors": "leaves of boosting hold a number of graphs, not of weights",
+    "retgk": "the median distance is of graphs, not weights",
     "dgk": "the embedding is learned from graphs, not weights",
     "mlg": "the basis is learned from graphs, not weights",
 }

@@ -35,6 +35,7 @@ SMALL = {
     "gk": {"sizes": (3,), "C": (1.0,), "inner_folds": 2},
     "wl": {"n_iter": (1, 2), "C": (1.0, 10.0), "inner_folds": 2},
     "wloa": {"n_iter": (1,), "C": (1.0,), "inner_folds": 2},
+    "retgk": {"gamma": (10.0,), "n_features": 20, "C": (1.0,), "inner_folds": 2},
     "wwl": {"n_iter": (1,), "rates": (1.0,), "C": (1.0,), "inner_folds": 2},
     "dgk": {"n_iter": (1,), "sizes": (3,), "dimension": 4, "C": (1.0,), "inner_folds": 2},
     "mlg": {"levels": (1,), "eta": (1.0,), "gamma": (0.1,), "rank": 3, "samples": 8, "C": (1.0,), "inner_folds": 2},

@@ -21,6 +21,7 @@ from gcaps.kernels import (
     Graphlet,
     MultiscaleLaplacian,
     RandomWalk,
+    ReturnProbability,
     ShortestPath,
     WassersteinWL,
     WeisfeilerLehman,
@@ -42,6 +43,8 @@ KERNELS = {
     "dgk-graphlet": DeepGraphKernel("graphlet", dimension=8, size=4),
     "mlg": MultiscaleLaplacian(2, samples=20, rank=5),
     "wwl": WassersteinWL(3),
+    "retgk": ReturnProbability(n_features=20),
+    "retgk-exact": ReturnProbability(exact=True, steps=10),
 }
 ALL = pytest.mark.parametrize("kernel", list(KERNELS.values()), ids=list(KERNELS))
 

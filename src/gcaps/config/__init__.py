@@ -18,6 +18,7 @@ from gcaps.config.kernels import (
     KernelConfig,
     MLGConfig,
     PenaltyConfig,
+    RetGKConfig,
     RWConfig,
     SPConfig,
     TanimotoConfig,
@@ -78,7 +79,18 @@ CONFIGS: dict[str, type[Section]] = {
     for config in (
         *(Config, RandomCapsuleConfig),
         *(DCNNConfig, PSCNConfig, ECCConfig, DGCNNConfig, GINConfig, DeepSetsConfig),
-        *(RWConfig, SPConfig, GKConfig, WLConfig, WLOAConfig, WWLConfig, DGKConfig, MLGConfig, TanimotoConfig),
+        *(
+            RWConfig,
+            SPConfig,
+            GKConfig,
+            WLConfig,
+            WLOAConfig,
+            WWLConfig,
+            RetGKConfig,
+            DGKConfig,
+            MLGConfig,
+            TanimotoConfig,
+        ),
         *(ForestConfig, ECFPConfig, DescriptorConfig, EnsembleConfig),
     )
 }
@@ -121,6 +133,7 @@ __all__ = [
     "PenaltyConfig",
     "RWConfig",
     "RandomCapsuleConfig",
+    "RetGKConfig",
     "SPConfig",
     "Section",
     "TanimotoConfig",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gcaps.estimators.capsules import GraphCapsuleClassifier as GraphCapsuleClassifier
     from gcaps.estimators.capsules import GraphCapsuleRegressor as GraphCapsuleRegressor
     from gcaps.estimators.capsules import RandomCapsuleSVC as RandomCapsuleSVC
+    from gcaps.estimators.distance_methods import ReturnProbabilitySVC as ReturnProbabilitySVC
     from gcaps.estimators.distance_methods import WassersteinSVC as WassersteinSVC
     from gcaps.estimators.ensemble import GraphEnsemble as GraphEnsemble
     from gcaps.estimators.ensemble import GraphEnsembleRegressor as GraphEnsembleRegressor
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from gcaps.estimators.regressors import PSCNRegressor as PSCNRegressor
     from gcaps.estimators.regressors import RandomCapsuleSVR as RandomCapsuleSVR
     from gcaps.estimators.regressors import RandomWalkSVR as RandomWalkSVR
+    from gcaps.estimators.regressors import ReturnProbabilitySVR as ReturnProbabilitySVR
     from gcaps.estimators.regressors import ShortestPathSVR as ShortestPathSVR
     from gcaps.estimators.regressors import TanimotoSVR as TanimotoSVR
     from gcaps.estimators.regressors import WassersteinSVR as WassersteinSVR
@@ -77,7 +79,7 @@ _HOMES = {
         "baselines",
     ),
     **dict.fromkeys(("GraphCapsuleClassifier", "GraphCapsuleRegressor", "RandomCapsuleSVC"), "capsules"),
-    "WassersteinSVC": "distance_methods",
+    **dict.fromkeys(("WassersteinSVC", "ReturnProbabilitySVC"), "distance_methods"),
     **dict.fromkeys(("GraphEnsemble", "GraphEnsembleRegressor"), "ensemble"),
     **dict.fromkeys(("DescriptorClassifier", "ECFPClassifier"), "fingerprint_methods"),
     "FGSDForestClassifier": "forest",
@@ -115,6 +117,7 @@ _HOMES = {
             "ShortestPathSVR",
             "TanimotoSVR",
             "WassersteinSVR",
+            "ReturnProbabilitySVR",
             "WeisfeilerLehmanSVR",
         ),
         "regressors",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import product
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -123,3 +123,68 @@ class WassersteinSVC(KernelClassifier, DistanceEstimator):
         """Return one kernel for each combination of n_iter and rate."""
         make = graph_kernels.ContinuousWassersteinWL if self.attributes else graph_kernels.WassersteinWL
         return [make(h, rate=rate) for h, rate in product(self.n_iter, self.rates)]
+
+
+class ReturnProbabilitySVC(KernelClassifier, DistanceEstimator):
+    """SVM on RetGK, the kernel of mean embeddings of nodes by return probabilities of random walks.
+
+    Args:
+        C: penalties to choose from.
+        gamma: widths γ of the kernel of return probabilities to choose from.
+        steps: steps of the walks.
+        labels: compare node labels where the set has them.
+        attributes: compare node attributes, standardised over the training graphs.
+        attribute_gamma: widths γ of the kernel of attributes to choose from.
+        base: kernel of two nodes.
+        exact: compare all pairs of nodes (RetGK_I) instead of random features (RetGK_II).
+        n_features: random features.
+        inner_folds: folds of the training graphs that choose kernel and C.
+        class_weight: weight of each class: ``"balanced"``, or a dictionary from class to weight.
+        random_state: decides the inner folds.
+    """
+
+    method: ClassVar[str] = "retgk"
+
+    gamma: tuple[float, ...]
+    steps: int
+    labels: bool
+    attributes: bool
+    attribute_gamma: tuple[float, ...]
+    base: Literal["gaussian", "laplacian"]
+    exact: bool
+    n_features: int
+
+    def __init__(
+        self,
+        *,
+        C: tuple[float, ...] = (1.0, 1e1, 1e2, 1e3),
+        gamma: tuple[float, ...] = (1.0, 10.0, 100.0),
+        steps: int = 50,
+        labels: bool = True,
+        attributes: bool = False,
+        attribute_gamma: tuple[float, ...] = (0.1, 0.3, 1.0),
+        base: Literal["gaussian", "laplacian"] = "gaussian",
+        exact: bool = False,
+        n_features: int = 200,
+        inner_folds: int = 5,
+        class_weight: ClassWeight = None,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self._store(locals())
+
+    def kernels(self) -> list[GraphKernel]:
+        """Return one kernel for each γ, and for each γ of the attributes where they are compared."""
+        widths = self.attribute_gamma if self.attributes else self.attribute_gamma[:1]
+        return [
+            graph_kernels.ReturnProbability(
+                gamma,
+                steps=self.steps,
+                labels=self.labels,
+                attributes=self.attributes,
+                attribute_gamma=width,
+                base=self.base,
+                exact=self.exact,
+                n_features=self.n_features,
+            )
+            for gamma, width in product(self.gamma, widths)
+        ]

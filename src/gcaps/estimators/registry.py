@@ -77,6 +77,7 @@ METHODS: dict[str, Method] = {
             "OptimalAssignmentSVR",
         ),
         Method("wwl", "WWL", "Wasserstein distances of WL colors", "kernel", "WassersteinSVC", "WassersteinSVR"),
+        Method("retgk", "RetGK", "return probabilities", "kernel", "ReturnProbabilitySVC", "ReturnProbabilitySVR"),
         Method("dgk", "DGK", "deep graph kernel", "kernel", "DeepGraphKernelSVC", "DeepGraphKernelSVR"),
         Method(
             "mlg",

@@ -115,6 +115,11 @@ class WassersteinSVR(GraphRegressor, distance_methods.DistanceEstimator):
     """Support vector regression on the Wasserstein Weisfeiler-Lehman kernel; parameters as :class:`WassersteinSVC`."""
 
 
+@like(distance_methods.ReturnProbabilitySVC)
+class ReturnProbabilitySVR(GraphRegressor, distance_methods.DistanceEstimator):
+    """Support vector regression on return probabilities; parameters as :class:`ReturnProbabilitySVC`."""
+
+
 @like(kernel_methods.DeepGraphKernelSVC)
 class DeepGraphKernelSVR(GraphRegressor, KernelEstimator):
     """Support vector regression on deep graph kernels; parameters as :class:`DeepGraphKernelSVC`."""

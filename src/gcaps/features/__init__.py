@@ -5,6 +5,7 @@ from gcaps.features.fgsd import FGSD, GraphFGSD
 from gcaps.features.graph_features import GraphFeatures
 from gcaps.features.nodes import NodeFeatures
 from gcaps.features.resistance import component_distances, harmonic_distances
+from gcaps.features.return_probabilities import return_probabilities
 from gcaps.features.structural import NodeMatrix, Unseen
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "Unseen",
     "component_distances",
     "harmonic_distances",
+    "return_probabilities",
 ]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gcaps.kernels.graphlet import Graphlet as Graphlet
     from gcaps.kernels.multiscale import MultiscaleLaplacian as MultiscaleLaplacian
     from gcaps.kernels.random_walk import RandomWalk as RandomWalk
+    from gcaps.kernels.return_probability import ReturnProbability as ReturnProbability
     from gcaps.kernels.shortest_path import ShortestPath as ShortestPath
     from gcaps.kernels.tanimoto import Tanimoto as Tanimoto
     from gcaps.kernels.wasserstein import ContinuousWassersteinWL as ContinuousWassersteinWL
@@ -26,6 +27,7 @@ _HOMES = {
     "Graphlet": "graphlet",
     "MultiscaleLaplacian": "multiscale",
     "RandomWalk": "random_walk",
+    "ReturnProbability": "return_probability",
     "ShortestPath": "shortest_path",
     "Tanimoto": "tanimoto",
     "WassersteinWL": "wasserstein",

@@ -55,8 +55,8 @@ def transport_cost(cost: Floats) -> float:
     n, m = cost.shape
     shared = gcd(n, m)
     supply, demand = np.full(n, m // shared), np.full(m, n // shared)
-    total: float = transport(np.ascontiguousarray(cost, dtype=np.float64), supply, demand)
-    return total * shared / (n * m)
+    total = transport(np.ascontiguousarray(cost, dtype=np.float64), supply, demand)
+    return float(total * shared / (n * m))
 
 
 @njit(cache=True, nogil=True)

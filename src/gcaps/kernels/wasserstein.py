@@ -85,9 +85,10 @@ class ContinuousWassersteinWL(DistanceKernel):
 
     a_v ← ½ (a_v + 1/deg(v) Σ_u w_uv a_u)
 
-    Without attributes, a_v is the degree. A node's vector is all of them side by side, and D is the 1-Wasserstein distance between the vectors of two graphs
-    with Euclidean ground distance, each node of a graph with equal mass. The transport problems are solved exactly
-    (:mod:`gcaps.kernels.transport`). deg(v) is the sum of the weights w_uv; without edges, the sum over neighbors is 0.
+    Without attributes, a_v is the degree. deg(v) is the sum of the weights w_uv; without edges, the sum is 0. A node's
+    vector is all of them side by side, and D is the 1-Wasserstein distance between the vectors of two graphs with
+    Euclidean ground distance, each node of a graph with equal mass. The transport problems are solved exactly
+    (:mod:`gcaps.kernels.transport`).
 
     The kernel is not positive semi-definite in general. The SVM is fitted to the matrix as it is: like LIBSVM, the
     solver takes a positive number for a negative curvature and stops at a stationary point.
@@ -101,6 +102,8 @@ class ContinuousWassersteinWL(DistanceKernel):
 
     def __init__(self, n_iter: int = 2, *, rate: float = 1.0, n_jobs: int | None = 2, verbose: bool = False) -> None:
         self.n_iter, self.rate, self.n_jobs, self.verbose = n_iter, rate, n_jobs, verbose
+
+    attributes_: Standardized
 
     def distance_is_pairwise(self, graphs: GraphSet) -> bool:
         """Return False: attributes are standardised over the training graphs."""
@@ -134,7 +137,7 @@ class ContinuousWassersteinWL(DistanceKernel):
     def _embed(self, graphs: GraphSet) -> None:
         if not 0 <= self.n_iter <= 100:
             raise ConfigError(f"n_iter must be from 0 to 100, not {self.n_iter}")
-        self.attributes_: Standardized = (_Degrees if graphs.x is None else AttributeFeatures)().fit(graphs)
+        self.attributes_ = (_Degrees if graphs.x is None else AttributeFeatures)().fit(graphs)
         self._points_, self._ptr_ = self.vectors(graphs), graphs.ptr
 
     def _train_distances(self) -> Floats:
