@@ -8,7 +8,7 @@ import pytest
 from gcaps import kernels
 from gcaps.estimators import METHODS, KernelSVC, KernelSVR, make_estimator
 from gcaps.estimators.registry import estimator_class
-from gcaps.features import GraphFGSD
+from gcaps.features import GraphFGSD, LocalTopologicalProfile
 from gcaps.testing import CHECKS, check_graph_estimator, example_graphs
 
 NETWORK = {"epochs": 1, "hidden": 4, "batch_size": 16}
@@ -33,6 +33,7 @@ QUICK = {
     "mlg": {**KERNEL, "levels": (1,), "eta": (1.0,), "gamma": (0.1,), "rank": 3, "samples": 8},
     "tanimoto": {**KERNEL, "radius": (1,)},
     "fgsd": {"bins": 10, "n_estimators": 5},
+    "ltp": {"bins": 5, "n_estimators": 5},
     "ecfp": {"n_estimators": 5, "bits": 64},
     "descriptors": {"n_estimators": 5, "fingerprints": ("maccs",)},
 }
@@ -48,6 +49,7 @@ REPETITION = {
     **dict.fromkeys(NETWORKS, "a graph of weight 2 is in one batch, a repeated graph in two"),
     "capsule-svm": "normalisation statistics count graphs, not weights",
     "fgsd": "the bootstrap draws other graphs",
+    "ltp": "the bootstrap draws other graphs",
     "ecfp": "the bootstrap draws other graphs",
     "descriptors": "leaves of boosting hold a number of graphs, not of weights",
     "retgk": "the median distance is of graphs, not weights",
@@ -100,6 +102,7 @@ def test_networks_learn(method, task):
 TRANSFORMERS = {
     **{name: getattr(kernels, name) for name in kernels.__all__ if name != "GraphKernel"},
     "GraphFGSD": lambda: GraphFGSD(8),
+    "LocalTopologicalProfile": lambda: LocalTopologicalProfile(8),
     "MultiscaleLaplacian": lambda: kernels.MultiscaleLaplacian(1, rank=3, samples=8),
 }
 

@@ -41,6 +41,7 @@ SMALL = {
     "mlg": {"levels": (1,), "eta": (1.0,), "gamma": (0.1,), "rank": 3, "samples": 8, "C": (1.0,), "inner_folds": 2},
     "tanimoto": {"radius": (1, 2), "C": (1.0,), "inner_folds": 2},
     "fgsd": {"bins": 10, "n_estimators": 5},
+    "ltp": {"bins": 5, "n_estimators": 5},
     "ecfp": {"n_estimators": 5, "bits": 64},
     "descriptors": {"n_estimators": 5, "fingerprints": ("morgan", "maccs"), "bits": 64},
     "ensemble": {"methods": ("wl", "deepsets")},

@@ -57,7 +57,7 @@ from gcaps.config.section import (
     check_parameters,
     with_default,
 )
-from gcaps.config.trees import DescriptorConfig, ECFPConfig, FingerprintConfig, ForestConfig
+from gcaps.config.trees import DescriptorConfig, ECFPConfig, FingerprintConfig, ForestConfig, LTPConfig
 
 
 class EnsembleConfig(Section):
@@ -91,7 +91,7 @@ CONFIGS: dict[str, type[Section]] = {
             MLGConfig,
             TanimotoConfig,
         ),
-        *(ForestConfig, ECFPConfig, DescriptorConfig, EnsembleConfig),
+        *(ForestConfig, LTPConfig, ECFPConfig, DescriptorConfig, EnsembleConfig),
     )
 }
 """The settings of every method, by the method's name."""
@@ -128,6 +128,7 @@ __all__ = [
     "GKConfig",
     "GraphFeatureConfig",
     "KernelConfig",
+    "LTPConfig",
     "MLGConfig",
     "PSCNConfig",
     "PenaltyConfig",

@@ -111,7 +111,7 @@ class RetGKConfig(PenaltyConfig):
     attribute_gamma: tuple[float, ...] = Field(
         (0.1, 0.3, 1.0), min_length=1, description="widths γ of the kernel of attributes to choose from"
     )
-    base: Literal["gaussian", "laplacian"] = Field("gaussian", description="kernel of two nodes")
+    base: Literal["gaussian", "laplacian"] = Field("laplacian", description="kernel of two nodes")
     exact: bool = Field(False, description="compare all pairs of nodes instead of random features")
     n_features: int = Field(200, ge=1, description="random features")
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from gcaps.estimators.regressors import FGSDForestRegressor as FGSDForestRegressor
     from gcaps.estimators.regressors import GINRegressor as GINRegressor
     from gcaps.estimators.regressors import GraphletSVR as GraphletSVR
+    from gcaps.estimators.regressors import LTPForestRegressor as LTPForestRegressor
     from gcaps.estimators.regressors import MultiscaleLaplacianSVR as MultiscaleLaplacianSVR
     from gcaps.estimators.regressors import OptimalAssignmentSVR as OptimalAssignmentSVR
     from gcaps.estimators.regressors import PSCNRegressor as PSCNRegressor
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from gcaps.estimators.regressors import WassersteinSVR as WassersteinSVR
     from gcaps.estimators.regressors import WeisfeilerLehmanSVR as WeisfeilerLehmanSVR
     from gcaps.estimators.tanimoto import TanimotoSVC as TanimotoSVC
+    from gcaps.estimators.topological import LTPForestClassifier as LTPForestClassifier
 
 _HOMES = {
     **dict.fromkeys(("Resolution", "resolve"), "auto"),
@@ -80,6 +82,7 @@ _HOMES = {
     ),
     **dict.fromkeys(("GraphCapsuleClassifier", "GraphCapsuleRegressor", "RandomCapsuleSVC"), "capsules"),
     **dict.fromkeys(("WassersteinSVC", "ReturnProbabilitySVC"), "distance_methods"),
+    "LTPForestClassifier": "topological",
     **dict.fromkeys(("GraphEnsemble", "GraphEnsembleRegressor"), "ensemble"),
     **dict.fromkeys(("DescriptorClassifier", "ECFPClassifier"), "fingerprint_methods"),
     "FGSDForestClassifier": "forest",
@@ -118,6 +121,7 @@ _HOMES = {
             "TanimotoSVR",
             "WassersteinSVR",
             "ReturnProbabilitySVR",
+            "LTPForestRegressor",
             "WeisfeilerLehmanSVR",
         ),
         "regressors",

@@ -163,7 +163,7 @@ class ReturnProbabilitySVC(KernelClassifier, DistanceEstimator):
         labels: bool = True,
         attributes: bool = False,
         attribute_gamma: tuple[float, ...] = (0.1, 0.3, 1.0),
-        base: Literal["gaussian", "laplacian"] = "gaussian",
+        base: Literal["gaussian", "laplacian"] = "laplacian",
         exact: bool = False,
         n_features: int = 200,
         inner_folds: int = 5,

@@ -105,6 +105,14 @@ METHODS: dict[str, Method] = {
             "FGSDForestRegressor",
         ),
         Method(
+            "ltp",
+            "LTP",
+            "local topological profile and a forest",
+            "features",
+            "LTPForestClassifier",
+            "LTPForestRegressor",
+        ),
+        Method(
             "ecfp",
             "ECFP",
             "circular fingerprints and a forest",

@@ -15,6 +15,7 @@ from gcaps.estimators import (
     forest,
     kernel_methods,
     tanimoto,
+    topological,
 )
 from gcaps.estimators.base import GraphClassifier, GraphRegressor
 from gcaps.estimators.forest import FGSDForest
@@ -133,6 +134,11 @@ class MultiscaleLaplacianSVR(GraphRegressor, KernelEstimator):
 @like(forest.FGSDForestClassifier)
 class FGSDForestRegressor(GraphRegressor, FGSDForest):
     """Random forest on histograms of harmonic distances; parameters as :class:`FGSDForestClassifier`."""
+
+
+@like(topological.LTPForestClassifier)
+class LTPForestRegressor(GraphRegressor, topological.LTPForest):
+    """Random forest on local topological profiles; parameters as :class:`LTPForestClassifier`."""
 
 
 @like(tanimoto.TanimotoSVC)

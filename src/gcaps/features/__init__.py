@@ -7,6 +7,7 @@ from gcaps.features.nodes import NodeFeatures
 from gcaps.features.resistance import component_distances, harmonic_distances
 from gcaps.features.return_probabilities import return_probabilities
 from gcaps.features.structural import NodeMatrix, Unseen
+from gcaps.features.topological_profile import LocalTopologicalProfile
 
 __all__ = [
     "FGSD",
@@ -14,6 +15,7 @@ __all__ = [
     "EdgeMatrix",
     "GraphFGSD",
     "GraphFeatures",
+    "LocalTopologicalProfile",
     "NodeFeatures",
     "NodeMatrix",
     "Unseen",

@@ -78,7 +78,7 @@ class ReturnProbability(DistanceKernel):
         labels: bool = True,
         attributes: bool = False,
         attribute_gamma: float = 0.1,
-        base: Literal["gaussian", "laplacian"] = "gaussian",
+        base: Literal["gaussian", "laplacian"] = "laplacian",
         exact: bool = False,
         n_features: int = 200,
         unit: float | None = None,
