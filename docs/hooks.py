@@ -145,9 +145,10 @@ def checks_page() -> str:
         lines.append(f"| `{name}` | {'adapted' if check.adapted else 'unchanged'} | {_cell(check.about)} |")
     lines += [
         "\nA graph of weight 2 is the same as two graphs (`check_sample_weight_repetition`) in support vector "
-        "classification with `rw`, `sp`, `gk`, `wl` and `wloa` once kernel and C are fixed. It is not where graphs are "
-        "drawn in batches or by a bootstrap, where a basis is learned from the graphs (`dgk`, `mlg`, `capsule-svm`), "
-        "or where targets are standardised (regression). A weight of 0 is the same as no graph everywhere.\n",
+        "classification with `rw`, `sp`, `gk`, `wl`, `wloa` and `wwl` once kernel and C are fixed. It is not where "
+        "graphs are drawn in batches or by a bootstrap, where a basis or a unit of distance is learned from the graphs "
+        "(`dgk`, `mlg`, `retgk`, `capsule-svm`), or where targets are standardised (regression). A weight of 0 is the "
+        "same as no graph everywhere.\n",
         "## Checks of scikit-learn that do not apply\n",
         "| check | reason |",
         "|---|---|",

@@ -8,7 +8,7 @@ import pytest
 from gcaps import kernels
 from gcaps.estimators import METHODS, KernelSVC, KernelSVR, make_estimator
 from gcaps.estimators.registry import estimator_class
-from gcaps.features import GraphFGSD
+from gcaps.features import GraphFGSD, LocalTopologicalProfile
 from gcaps.testing import CHECKS, check_graph_estimator, example_graphs
 
 NETWORK = {"epochs": 1, "hidden": 4, "batch_size": 16}
@@ -27,10 +27,13 @@ QUICK = {
     "gk": {**KERNEL, "sizes": (3,)},
     "wl": {**KERNEL, "n_iter": (1,)},
     "wloa": {**KERNEL, "n_iter": (1,)},
+    "wwl": {**KERNEL, "n_iter": (1,), "rates": (1.0,)},
+    "retgk": {**KERNEL, "gamma": (10.0,), "steps": 5, "n_features": 20},
     "dgk": {**KERNEL, "n_iter": (1,), "sizes": (3,), "dimension": 4},
     "mlg": {**KERNEL, "levels": (1,), "eta": (1.0,), "gamma": (0.1,), "rank": 3, "samples": 8},
     "tanimoto": {**KERNEL, "radius": (1,)},
     "fgsd": {"bins": 10, "n_estimators": 5},
+    "ltp": {"bins": 5, "n_estimators": 5},
     "ecfp": {"n_estimators": 5, "bits": 64},
     "descriptors": {"n_estimators": 5, "fingerprints": ("maccs",)},
 }
@@ -46,8 +49,10 @@ REPETITION = {
     **dict.fromkeys(NETWORKS, "a graph of weight 2 is in one batch, a repeated graph in two"),
     "capsule-svm": "normalisation statistics count graphs, not weights",
     "fgsd": "the bootstrap draws other graphs",
+    "ltp": "the bootstrap draws other graphs",
     "ecfp": "the bootstrap draws other graphs",
     "descriptors": "leaves of boosting hold a number of graphs, not of weights",
+    "retgk": "the median distance is of graphs, not weights",
     "dgk": "the embedding is learned from graphs, not weights",
     "mlg": "the basis is learned from graphs, not weights",
 }
@@ -97,6 +102,7 @@ def test_networks_learn(method, task):
 TRANSFORMERS = {
     **{name: getattr(kernels, name) for name in kernels.__all__ if name != "GraphKernel"},
     "GraphFGSD": lambda: GraphFGSD(8),
+    "LocalTopologicalProfile": lambda: LocalTopologicalProfile(8),
     "MultiscaleLaplacian": lambda: kernels.MultiscaleLaplacian(1, rank=3, samples=8),
 }
 

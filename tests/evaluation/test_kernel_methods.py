@@ -17,6 +17,8 @@ SMALL = {
     "gk": {"sizes": (3, 5), "samples": 20},
     "wl": {"n_iter": (0, 2)},
     "wloa": {"n_iter": (1,)},
+    "wwl": {"n_iter": (0, 2), "rates": (1.0,)},
+    "retgk": {"gamma": (10.0,), "n_features": 50},
     "dgk": {"n_iter": (1,), "sizes": (3,), "dimension": 8},
     "mlg": {"levels": (1,), "eta": (0.1,), "gamma": (0.1,), "rank": 5, "samples": 10},
 }

@@ -9,6 +9,8 @@ from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
+from scipy.optimize import linprog
+from scipy.spatial.distance import cdist
 
 from gcaps.data.graphset import Graph, GraphSet
 
@@ -155,3 +157,71 @@ def multiscale_laplacian(graphs: GraphSet, levels: int, radius: int, eta: float,
         )
     U = features()
     return flg([state(A, U[first : first + len(A)]) for A, first in zip(matrices, graphs.ptr, strict=False)])
+
+
+def transport(cost: np.ndarray) -> float:
+    """The transport problem between uniform masses as a dense linear program."""
+    n, m = cost.shape
+    rows, columns = np.kron(np.eye(n), np.ones(m)), np.kron(np.ones(n), np.eye(m))
+    mass = np.concatenate([np.full(n, 1 / n), np.full(m, 1 / m)])
+    return float(linprog(cost.ravel(), A_eq=np.vstack([rows, columns]), b_eq=mass, method="highs").fun)
+
+
+def wasserstein_wl(graphs: GraphSet, n_iter: int, use_labels: bool = True) -> np.ndarray:
+    """Linear programs with the Hamming distance between the nodes' colors of all refinements."""
+    found = []
+    for graph in graphs:
+        A = adjacency(graph) > 0
+        color = labels_of(graph) if use_labels and graph.node_labels is not None else [str(d) for d in A.sum(axis=1)]
+        levels = [color]
+        for _ in range(n_iter):
+            color = [f"({color[u]}:{sorted(color[v] for v in np.flatnonzero(A[u]))})" for u in range(graph.num_nodes)]
+            levels.append(color)
+        found.append(np.array(levels).T)
+    return np.array([[transport((a[:, None] != b).mean(axis=2)) for b in found] for a in found])
+
+
+def continuous_wasserstein(graphs: GraphSet, train: GraphSet, n_iter: int) -> np.ndarray:
+    """Linear programs with Euclidean distances between propagated attributes, standardised over ``train``."""
+    mean, deviation = train.x.mean(axis=0), train.x.std(axis=0)
+
+    def vectors(graph: Graph) -> np.ndarray:
+        A, levels = adjacency(graph), [(graph.x - mean) / deviation]
+        share = A / np.maximum(A.sum(axis=1), 1e-300)[:, None]
+        for _ in range(n_iter):
+            levels.append((levels[-1] + share @ levels[-1]) / 2)
+        return np.concatenate(levels, axis=1)
+
+    return np.array(
+        [[transport(cdist(vectors(G), vectors(H))) for H in train] for G in graphs],
+    )
+
+
+def return_probabilities(graph: Graph, steps: int, loops: bool) -> np.ndarray:
+    """Diagonals of the powers of the dense transition matrix."""
+    A = adjacency(graph) + loops * np.eye(graph.num_nodes)
+    degree = A.sum(axis=1, keepdims=True)
+    P = np.divide(A, degree, out=np.zeros_like(A), where=degree > 0)
+    power, found = np.eye(len(P)), []
+    for _ in range(steps):
+        power = power @ P
+        found.append(power.diagonal())
+    return np.array(found).T
+
+
+def mean_discrepancy(
+    graphs: GraphSet, train: GraphSet, gamma: float, attribute_gamma: float, base: str, labels: bool, steps: int
+) -> np.ndarray:
+    """MMD of the nodes of every two graphs, attributes standardised over ``train``."""
+    mean, deviation = train.x.mean(axis=0), train.x.std(axis=0)
+
+    def inner(G: Graph, H: Graph) -> float:
+        walk = gamma * cdist(*(return_probabilities(graph, steps, True) for graph in (G, H)))
+        rest = attribute_gamma * cdist(*((graph.x - mean) / deviation for graph in (G, H)))
+        K = np.exp(-walk - rest) if base == "laplacian" else np.exp(-(walk**2 + rest**2) / 2)
+        same = np.array([[a == b for b in labels_of(H)] for a in labels_of(G)]) if labels else 1.0
+        return float((K * same).mean())
+
+    own = [inner(graph, graph) for graph in graphs]
+    square = [[own[i] + own[j] - 2 * inner(G, H) for j, H in enumerate(graphs)] for i, G in enumerate(graphs)]
+    return np.sqrt(np.maximum(square, 0))

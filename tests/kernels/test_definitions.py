@@ -43,6 +43,16 @@ def test_optimal_assignment_is_the_intersection_of_color_histograms() -> None:
     np.testing.assert_array_equal(WLOptimalAssignment(2, normalize=False).fit_transform(graphs), expected)
 
 
+@pytest.mark.parametrize("kernel", [WeisfeilerLehman, WLOptimalAssignment])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_all_heights_in_one_pass_are_the_single_ones_bit_for_bit(kernel: type, normalize: bool) -> None:
+    graphs = hostile_graphs(24, seed=3, largest=8)  # their partition is stable long before the last height
+    heights = [0, 2, 9, 20]
+    together = kernel(normalize=normalize).grams(graphs, heights)
+    for height, K in zip(heights, together, strict=True):
+        np.testing.assert_array_equal(K, kernel(height, normalize=normalize).fit_transform(graphs))
+
+
 @pytest.mark.parametrize("labels", [True, False])
 def test_sp_matches_floyd_warshall(labels: bool) -> None:
     graphs = hostile_graphs(24, seed=3, largest=7)

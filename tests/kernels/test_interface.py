@@ -21,7 +21,9 @@ from gcaps.kernels import (
     Graphlet,
     MultiscaleLaplacian,
     RandomWalk,
+    ReturnProbability,
     ShortestPath,
+    WassersteinWL,
     WeisfeilerLehman,
     WLOptimalAssignment,
 )
@@ -40,8 +42,17 @@ KERNELS = {
     "dgk-sp": DeepGraphKernel("sp", dimension=8),
     "dgk-graphlet": DeepGraphKernel("graphlet", dimension=8, size=4),
     "mlg": MultiscaleLaplacian(2, samples=20, rank=5),
+    "wwl": WassersteinWL(3),
+    "retgk": ReturnProbability(n_features=20),
+    "retgk-exact": ReturnProbability(exact=True, steps=10),
 }
 ALL = pytest.mark.parametrize("kernel", list(KERNELS.values()), ids=list(KERNELS))
+
+
+def normalized(kernel: GraphKernel, normalize: bool) -> GraphKernel:
+    """An unfitted copy with this ``normalize``, where it is a parameter."""
+    made: GraphKernel = clone(kernel)
+    return made.set_params(normalize=normalize) if "normalize" in made.get_params() else made
 
 
 @ALL
@@ -50,7 +61,7 @@ def test_gram_is_finite_symmetric_and_positive_semidefinite_on_hostile_graphs(
     kernel: GraphKernel, normalize: bool
 ) -> None:
     graphs = hostile_graphs(24, seed=1, largest=10)
-    K = clone(kernel).set_params(normalize=normalize).fit_transform(graphs)
+    K = normalized(kernel, normalize).fit_transform(graphs)
     assert K.shape == (24, 24)
     assert np.isfinite(K).all()
     np.testing.assert_allclose(K, K.T, rtol=1e-12, atol=1e-12)
@@ -63,15 +74,15 @@ def test_gram_is_finite_symmetric_and_positive_semidefinite_on_hostile_graphs(
 @pytest.mark.parametrize("normalize", [False, True])
 def test_transform_of_training_graphs_is_their_gram(kernel: GraphKernel, normalize: bool) -> None:
     graphs = hostile_graphs(16, seed=2, largest=8)
-    made = clone(kernel).set_params(normalize=normalize)
+    made = normalized(kernel, normalize)
     K = made.fit_transform(graphs)
     np.testing.assert_allclose(made.transform(graphs), K, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["rw", "rw-unlabelled", "sp", "gk", "gk-sampled", "wl", "wloa"])
+@pytest.mark.parametrize("name", ["rw", "rw-unlabelled", "sp", "gk", "gk-sampled", "wl", "wloa", "wwl"])
 def test_pairwise_kernels_do_not_depend_on_the_training_graphs(name: str) -> None:
     graphs = hostile_graphs(24, seed=3, largest=8)
-    kernel = clone(KERNELS[name]).set_params(normalize=True)
+    kernel = normalized(KERNELS[name], True)
     assert kernel.pairwise(graphs)
     whole = kernel.fit_transform(graphs)
     train, test = np.arange(0, 24, 2), np.arange(1, 24, 2)
@@ -81,17 +92,17 @@ def test_pairwise_kernels_do_not_depend_on_the_training_graphs(name: str) -> Non
     np.testing.assert_allclose(across, whole[np.ix_(test, train)], rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["rw", "rw-unlabelled", "sp", "gk", "wl", "wloa"])
+@pytest.mark.parametrize("name", ["rw", "rw-unlabelled", "sp", "gk", "wl", "wloa", "wwl"])
 def test_node_order_changes_nothing(name: str) -> None:
     graphs = hostile_graphs(16, seed=4, largest=8)
-    kernel = clone(KERNELS[name]).set_params(normalize=True)
+    kernel = normalized(KERNELS[name], True)
     assert_permutation_invariant(kernel.fit_transform, graphs, atol=1e-9)
 
 
 def test_node_order_changes_nothing_for_a_learned_basis() -> None:
     graphs = hostile_graphs(16, seed=4, largest=8)
     for name in ("dgk-wl", "dgk-sp", "dgk-graphlet", "mlg"):
-        kernel = clone(KERNELS[name]).set_params(normalize=True).fit(graphs)
+        kernel = normalized(KERNELS[name], True).fit(graphs)
         assert_permutation_invariant(kernel.transform, graphs, atol=1e-8)
 
 
@@ -117,7 +128,7 @@ def test_n_jobs_changes_nothing(name: str) -> None:
     one, *others = (clone(KERNELS[name]).set_params(n_jobs=n_jobs).fit_transform(graphs) for n_jobs in (1, 3, -1, None))
     for K in others:
         np.testing.assert_array_equal(K, one)
-    if name != "rw-unlabelled":  # needs no threads
+    if name not in ("rw-unlabelled", "retgk"):  # they need no threads
         with pytest.raises(ConfigError, match="n_jobs must not be 0"):
             clone(KERNELS[name]).set_params(n_jobs=0).fit(graphs)
 
@@ -170,7 +181,7 @@ def test_labels_that_are_missing_in_one_set_are_an_error() -> None:
 @ALL
 def test_sets_without_node_labels_work(kernel: GraphKernel) -> None:
     graphs = GraphSet.from_networkx([nx.star_graph(5), nx.cycle_graph(6), nx.empty_graph(1), nx.path_graph(7)])
-    K = clone(kernel).set_params(normalize=True).fit_transform(graphs)
+    K = normalized(kernel, True).fit_transform(graphs)
     assert np.isfinite(K).all()
     assert K[0, 0] == pytest.approx(1)
 

@@ -16,7 +16,7 @@ from gcaps.data.graphset import GraphSet
 from gcaps.kernels import RandomWalk, ShortestPath, WeisfeilerLehman
 from gcaps.kernels.base import GraphKernel
 from gcaps.testing import hostile_graphs
-from tests.kernels.test_interface import ALL, KERNELS
+from tests.kernels.test_interface import ALL, KERNELS, normalized
 
 
 def saved_and_restored(kernel: GraphKernel) -> GraphKernel:
@@ -31,7 +31,7 @@ def saved_and_restored(kernel: GraphKernel) -> GraphKernel:
 @pytest.mark.parametrize("normalize", [False, True])
 def test_restored_kernels_transform_alike_bit_for_bit(kernel: GraphKernel, normalize: bool) -> None:
     graphs = load("MUTAG").subset(range(40))
-    fitted = clone(kernel).set_params(normalize=normalize).fit(graphs.subset(range(0, 40, 2)))
+    fitted = normalized(kernel, normalize).fit(graphs.subset(range(0, 40, 2)))
     test = graphs.subset(range(1, 40, 2))
     restored = saved_and_restored(fitted)
     np.testing.assert_array_equal(restored.transform(test), fitted.transform(test))
@@ -65,7 +65,7 @@ def test_restored_random_walks_match_edge_labels_and_do_not_store_targets() -> N
 @pytest.mark.parametrize("normalize", [False, True])
 def test_restriction_takes_columns(kernel: GraphKernel, normalize: bool) -> None:
     graphs = load("MUTAG").subset(range(40))
-    fitted = clone(kernel).set_params(normalize=normalize).fit(graphs.subset(range(0, 40, 2)))
+    fitted = normalized(kernel, normalize).fit(graphs.subset(range(0, 40, 2)))
     test, positions = graphs.subset(range(1, 40, 2)), [17, 3, 4, 11]
     expected = fitted.transform(test)[:, positions]
     assert fitted.restrict(positions) is fitted

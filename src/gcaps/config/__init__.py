@@ -15,11 +15,13 @@ from gcaps.config.kernels import (
     KernelConfig,
     MLGConfig,
     PenaltyConfig,
+    RetGKConfig,
     RWConfig,
     SPConfig,
     TanimotoConfig,
     WLConfig,
     WLOAConfig,
+    WWLConfig,
 )
 from gcaps.config.networks import (
     BaselineConfig,
@@ -52,15 +54,26 @@ from gcaps.config.section import (
     check_parameters,
     with_default,
 )
-from gcaps.config.trees import DescriptorConfig, ECFPConfig, FingerprintConfig, ForestConfig
+from gcaps.config.trees import DescriptorConfig, ECFPConfig, FingerprintConfig, ForestConfig, LTPConfig
 
 CONFIGS: dict[str, type[Section]] = {
     config.method: config
     for config in (
         *(Config, RandomCapsuleConfig),
         *(DCNNConfig, PSCNConfig, ECCConfig, DGCNNConfig, GINConfig, DeepSetsConfig),
-        *(RWConfig, SPConfig, GKConfig, WLConfig, WLOAConfig, DGKConfig, MLGConfig, TanimotoConfig),
-        *(ForestConfig, ECFPConfig, DescriptorConfig, EnsembleConfig),
+        *(
+            RWConfig,
+            SPConfig,
+            GKConfig,
+            WLConfig,
+            WLOAConfig,
+            WWLConfig,
+            RetGKConfig,
+            DGKConfig,
+            MLGConfig,
+            TanimotoConfig,
+        ),
+        *(ForestConfig, LTPConfig, ECFPConfig, DescriptorConfig, EnsembleConfig),
     )
 }
 """The settings of every method, by the method's name."""
@@ -97,17 +110,20 @@ __all__ = [
     "GKConfig",
     "GraphFeatureConfig",
     "KernelConfig",
+    "LTPConfig",
     "MLGConfig",
     "PSCNConfig",
     "PenaltyConfig",
     "RWConfig",
     "RandomCapsuleConfig",
+    "RetGKConfig",
     "SPConfig",
     "Section",
     "TanimotoConfig",
     "TrainingConfig",
     "WLConfig",
     "WLOAConfig",
+    "WWLConfig",
     "check_parameters",
     "with_default",
 ]

@@ -14,6 +14,7 @@ from gcaps.config.section import (
     ClassConfig,
     CountName,
     as_names,
+    with_default,
 )
 
 
@@ -72,13 +73,47 @@ class WLConfig(EdgeKernelConfig):
 
     method: ClassVar[str] = "wl"
 
-    n_iter: tuple[int, ...] = Field((0, 1, 2, 3, 4, 5), min_length=1, description="refinements h to choose from")
+    n_iter: tuple[int, ...] = Field(
+        (0, 1, 2, 3, 4, 5, 6, 7, 8, 9), min_length=1, description="refinements h to choose from"
+    )
 
 
 class WLOAConfig(WLConfig):
     """Weisfeiler-Lehman optimal assignment."""
 
     method: ClassVar[str] = "wloa"
+
+
+class WWLConfig(PenaltyConfig):
+    """Wasserstein distances of Weisfeiler-Lehman colors or of propagated attributes."""
+
+    method: ClassVar[str] = "wwl"
+
+    n_iter: tuple[int, ...] = Field((0, 1, 2, 3, 4, 5, 6, 7), min_length=1, description="refinements h to choose from")
+    rates: tuple[float, ...] = Field((0.1, 1.0, 10.0), min_length=1, description="λ of exp(−λ D) to choose from")
+    attributes: bool = Field(
+        False, description="compare propagated node attributes instead of labels, by exact optimal transport; slow"
+    )
+
+
+class RetGKConfig(PenaltyConfig):
+    """Return probabilities of random walks (RetGK)."""
+
+    method: ClassVar[str] = "retgk"
+
+    C: tuple[float, ...] = with_default(PenaltyConfig, "C", (1.0, 1e1, 1e2, 1e3))
+    gamma: tuple[float, ...] = Field(
+        (1.0, 10.0, 100.0), min_length=1, description="widths γ of the kernel of return probabilities to choose from"
+    )
+    steps: int = Field(50, ge=1, le=10_000, description="steps of the walks")
+    labels: bool = Field(True, description="compare node labels where the set has them")
+    attributes: bool = Field(False, description="compare node attributes, standardised over the training graphs")
+    attribute_gamma: tuple[float, ...] = Field(
+        (0.1, 0.3, 1.0), min_length=1, description="widths γ of the kernel of attributes to choose from"
+    )
+    base: Literal["gaussian", "laplacian"] = Field("laplacian", description="kernel of two nodes")
+    exact: bool = Field(False, description="compare all pairs of nodes instead of random features")
+    n_features: int = Field(200, ge=1, description="random features")
 
 
 class DGKConfig(EdgeKernelConfig):

@@ -23,7 +23,7 @@ from pydantic import (
 from gcaps.errors import ConfigError
 
 Auto = Literal["auto"]
-FeatureName = Literal["labels", "attributes", "degree", "constant", "fgsd"]
+FeatureName = Literal["labels", "attributes", "degree", "constant", "fgsd", "return_probabilities"]
 EdgeFeatureName = Literal["labels", "attributes"]
 FingerprintName = Literal["morgan", "morgan_bits", "descriptors", "maccs", "atom_pairs"]
 FOLDED = ("morgan", "morgan_bits", "atom_pairs")

@@ -64,3 +64,17 @@ class ForestConfig(ClassConfig):
     bins: int = Field(200, ge=1, le=65536, description="bins of the histogram of harmonic distances")
     spacing: Literal["uniform", "quantile"] = Field("uniform", description="spacing of bins over training graphs")
     n_estimators: int = Field(500, ge=1, description="trees of the forest")
+
+
+class LTPConfig(ClassConfig):
+    """A random forest on local topological profiles (LTP; Adamczyk and Czech, 2023)."""
+
+    method: ClassVar[str] = "ltp"
+    selection: ClassVar[str] = "fixed"
+
+    bins: int = Field(50, ge=1, le=65536, description="bins of each of the eight histograms")
+    ranges: Literal["training", "graph"] = Field(
+        "training", description="bins between the extremes of the training graphs, or of each graph"
+    )
+    share: bool = Field(False, description="divide each histogram by its sum")
+    n_estimators: int = Field(500, ge=1, description="trees of the forest")

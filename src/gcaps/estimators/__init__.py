@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from gcaps.estimators.capsules import GraphCapsuleClassifier as GraphCapsuleClassifier
     from gcaps.estimators.capsules import GraphCapsuleRegressor as GraphCapsuleRegressor
     from gcaps.estimators.capsules import RandomCapsuleSVC as RandomCapsuleSVC
+    from gcaps.estimators.distance_methods import ReturnProbabilitySVC as ReturnProbabilitySVC
+    from gcaps.estimators.distance_methods import WassersteinSVC as WassersteinSVC
     from gcaps.estimators.ensemble import GraphEnsemble as GraphEnsemble
     from gcaps.estimators.ensemble import GraphEnsembleRegressor as GraphEnsembleRegressor
     from gcaps.estimators.fingerprint_methods import DescriptorClassifier as DescriptorClassifier
@@ -50,15 +52,19 @@ if TYPE_CHECKING:
     from gcaps.estimators.regressors import FGSDForestRegressor as FGSDForestRegressor
     from gcaps.estimators.regressors import GINRegressor as GINRegressor
     from gcaps.estimators.regressors import GraphletSVR as GraphletSVR
+    from gcaps.estimators.regressors import LTPForestRegressor as LTPForestRegressor
     from gcaps.estimators.regressors import MultiscaleLaplacianSVR as MultiscaleLaplacianSVR
     from gcaps.estimators.regressors import OptimalAssignmentSVR as OptimalAssignmentSVR
     from gcaps.estimators.regressors import PSCNRegressor as PSCNRegressor
     from gcaps.estimators.regressors import RandomCapsuleSVR as RandomCapsuleSVR
     from gcaps.estimators.regressors import RandomWalkSVR as RandomWalkSVR
+    from gcaps.estimators.regressors import ReturnProbabilitySVR as ReturnProbabilitySVR
     from gcaps.estimators.regressors import ShortestPathSVR as ShortestPathSVR
     from gcaps.estimators.regressors import TanimotoSVR as TanimotoSVR
+    from gcaps.estimators.regressors import WassersteinSVR as WassersteinSVR
     from gcaps.estimators.regressors import WeisfeilerLehmanSVR as WeisfeilerLehmanSVR
     from gcaps.estimators.tanimoto import TanimotoSVC as TanimotoSVC
+    from gcaps.estimators.topological import LTPForestClassifier as LTPForestClassifier
 
 _HOMES = {
     **dict.fromkeys(("Resolution", "resolve"), "auto"),
@@ -75,6 +81,8 @@ _HOMES = {
         "baselines",
     ),
     **dict.fromkeys(("GraphCapsuleClassifier", "GraphCapsuleRegressor", "RandomCapsuleSVC"), "capsules"),
+    **dict.fromkeys(("WassersteinSVC", "ReturnProbabilitySVC"), "distance_methods"),
+    "LTPForestClassifier": "topological",
     **dict.fromkeys(("GraphEnsemble", "GraphEnsembleRegressor"), "ensemble"),
     **dict.fromkeys(("DescriptorClassifier", "ECFPClassifier"), "fingerprint_methods"),
     "FGSDForestClassifier": "forest",
@@ -111,6 +119,9 @@ _HOMES = {
             "RandomWalkSVR",
             "ShortestPathSVR",
             "TanimotoSVR",
+            "WassersteinSVR",
+            "ReturnProbabilitySVR",
+            "LTPForestRegressor",
             "WeisfeilerLehmanSVR",
         ),
         "regressors",

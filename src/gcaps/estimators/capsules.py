@@ -39,7 +39,8 @@ class GraphCapsuleClassifier(GraphClassifier, NetworkEstimator):
     ``"auto"`` are resolved from the training graphs (:mod:`gcaps.estimators.auto`), see ``resolved_``.
 
     Args:
-        features: node features, from labels, attributes, degree, constant and fgsd, as a tuple or joined with commas.
+        features: node features, from labels, attributes, degree, constant, fgsd and return_probabilities, as a tuple or
+            joined with commas.
         edge_features: edge features, from labels (relations) and attributes (gates); () or "none" for none.
         fgsd_bins: bins of the harmonic-distance histogram.
         rare_labels: node labels that fewer training graphs have share one column, with labels unseen in training.
@@ -237,7 +238,8 @@ class RandomCapsuleSVC(GraphClassifier, RandomCapsuleMachine):
     by cross-validation on the training graphs. Nothing is trained by gradients: seconds for thousands of graphs.
 
     Args:
-        features: node features, from labels, attributes, degree, constant and fgsd, as a tuple or joined with commas.
+        features: node features, from labels, attributes, degree, constant, fgsd and return_probabilities, as a tuple or
+            joined with commas.
         edge_features: edge features, from labels (relations) and attributes (gates); () or "none" for none.
         fgsd_bins: bins of the harmonic-distance histogram.
         rare_labels: node labels that fewer training graphs have share one column, with labels unseen in training.

@@ -175,7 +175,7 @@ class WeisfeilerLehmanSVC(KernelClassifier):
     def __init__(
         self,
         *,
-        n_iter: tuple[int, ...] = (0, 1, 2, 3, 4, 5),
+        n_iter: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9),
         edge_labels: bool | Literal["auto"] = "auto",
         C: tuple[float, ...] = PENALTIES,
         inner_folds: int = 5,
@@ -189,6 +189,12 @@ class WeisfeilerLehmanSVC(KernelClassifier):
         """Return one kernel for each number of refinements."""
         options: dict[str, Any] = {"edge_labels": self.edge_labels, "normalize": self.normalize}
         return [graph_kernels.WeisfeilerLehman(h, **options) for h in self.n_iter]
+
+    def grams(self, graphs: GraphSet, kernels: Sequence[GraphKernel]) -> list[Floats | None]:
+        """Return the Gram matrices for all numbers of refinements, from one pass."""
+        kernel = kernels[0]
+        assert isinstance(kernel, graph_kernels.WeisfeilerLehman)
+        return [*kernel.grams(graphs, self.n_iter)]
 
 
 class OptimalAssignmentSVC(WeisfeilerLehmanSVC):

@@ -98,6 +98,29 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEs
         train = problem.train
         self.resolved_, self.resolution_ = self._settings(prepared.graphs, train)
         splits = self._inner_splits(problem, folds, options)
+        training_gram = self._training_grams(prepared, kernels, train)
+        best = self._fit_best(problem, training_gram, len(kernels), splits)
+        support = best.machine.support
+        if not len(support):  # a constant function; a kernel cannot be fitted to no graph
+            support = np.zeros(1, dtype=np.int64)
+        self.svm_, self._support_ = best.machine.restrict(support), train[support]
+        self.kernel_, self._choice_ = kernels[best.kernel], best.kernel
+        self._graphs_: GraphSet | None = prepared.graphs  # the kernel is fitted when it is first needed
+        if not self.kernel_.pairwise(prepared.graphs):
+            self.kernel_, self._graphs_ = self._fit_chosen(prepared.graphs.subset(train)).restrict(support), None
+        self.chosen_ = {"kernel": type(self.kernel_).__name__, **self.kernel_.get_params(), **best.chosen}
+        if (on_epoch := options.get("on_epoch")) is not None:
+            speed = len(prepared.graphs) / (time.perf_counter() - began)
+            on_epoch(Epoch(1, 1 - best.score, best.score, speed))
+        return self
+
+    def _training_grams(
+        self, prepared: PreparedSet, kernels: Sequence[GraphKernel], train: Ints
+    ) -> Callable[[int], Floats]:
+        """Return a function from the number of a kernel to the Gram matrix of the training graphs.
+
+        A kernel that is not pairwise is fitted to them when the function is called.
+        """
         whole = self._whole_grams(prepared, kernels)
 
         def training_gram(k: int) -> Floats:
@@ -107,20 +130,16 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEs
             inside: Floats = gram[np.ix_(train, train)]
             return inside
 
-        best = self._fit_best(problem, training_gram, len(kernels), splits)
-        support = best.machine.support
-        if not len(support):  # a constant function; a kernel cannot be fitted to no graph
-            support = np.zeros(1, dtype=np.int64)
-        self.svm_, self._support_ = best.machine.restrict(support), train[support]
-        self.kernel_, self._choice_ = kernels[best.kernel], best.kernel
-        self._graphs_: GraphSet | None = prepared.graphs  # the kernel is fitted when it is first needed
-        if whole[best.kernel] is None:
-            self.kernel_, self._graphs_ = self.kernel_.restrict(support), None
-        self.chosen_ = {"kernel": type(self.kernel_).__name__, **self.kernel_.get_params(), **best.chosen}
-        if (on_epoch := options.get("on_epoch")) is not None:
-            speed = len(prepared.graphs) / (time.perf_counter() - began)
-            on_epoch(Epoch(1, 1 - best.score, best.score, speed))
-        return self
+        return training_gram
+
+    def _fit_chosen(self, graphs: GraphSet) -> GraphKernel:
+        """Return the chosen kernel, which is not pairwise, fitted to the training graphs; here, it already is."""
+        return self.kernel_
+
+    def _prepared_gram(self, prepared: PreparedSet, rows: Ints, columns: Ints) -> Floats | None:
+        """Return values of the chosen kernel between graphs of a prepared set, None if it must be fitted."""
+        gram = self._whole_grams(prepared, self.resolved_kernels(prepared.graphs))[self._choice_]
+        return None if gram is None else gram[np.ix_(rows, columns)]
 
     def _fit_best(
         self,
@@ -162,10 +181,8 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEs
 
     def scores_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
         """Return scores; the Gram matrix of the prepared set is used where there is one."""
-        gram = self._whole_grams(prepared, self.resolved_kernels(prepared.graphs))[self._choice_]
-        if gram is None:
-            return self._scores(prepared.graphs.subset(indices))
-        return self._scores_of(gram[np.ix_(indices, self._support_)])
+        gram = self._prepared_gram(prepared, indices, self._support_)
+        return self._scores(prepared.graphs.subset(indices)) if gram is None else self._scores_of(gram)
 
     def _scores(self, graphs: GraphSet) -> Floats:
         kernel = self._fitted_kernel()

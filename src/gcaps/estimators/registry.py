@@ -76,6 +76,8 @@ METHODS: dict[str, Method] = {
             "OptimalAssignmentSVC",
             "OptimalAssignmentSVR",
         ),
+        Method("wwl", "WWL", "Wasserstein distances of WL colors", "kernel", "WassersteinSVC", "WassersteinSVR"),
+        Method("retgk", "RetGK", "return probabilities", "kernel", "ReturnProbabilitySVC", "ReturnProbabilitySVR"),
         Method("dgk", "DGK", "deep graph kernel", "kernel", "DeepGraphKernelSVC", "DeepGraphKernelSVR"),
         Method(
             "mlg",
@@ -101,6 +103,14 @@ METHODS: dict[str, Method] = {
             "features",
             "FGSDForestClassifier",
             "FGSDForestRegressor",
+        ),
+        Method(
+            "ltp",
+            "LTP",
+            "local topological profile and a forest",
+            "features",
+            "LTPForestClassifier",
+            "LTPForestRegressor",
         ),
         Method(
             "ecfp",

@@ -7,7 +7,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gcaps.config import ClassConfig
-from gcaps.estimators import baselines, capsules, fingerprint_methods, forest, kernel_methods, tanimoto
+from gcaps.estimators import (
+    baselines,
+    capsules,
+    distance_methods,
+    fingerprint_methods,
+    forest,
+    kernel_methods,
+    tanimoto,
+    topological,
+)
 from gcaps.estimators.base import GraphClassifier, GraphRegressor
 from gcaps.estimators.forest import FGSDForest
 from gcaps.estimators.kernel_svm import KernelEstimator
@@ -102,6 +111,16 @@ class OptimalAssignmentSVR(GraphRegressor, KernelEstimator):
     """Support vector regression on WL optimal assignments; parameters as :class:`OptimalAssignmentSVC`."""
 
 
+@like(distance_methods.WassersteinSVC)
+class WassersteinSVR(GraphRegressor, distance_methods.DistanceEstimator):
+    """Support vector regression on the Wasserstein Weisfeiler-Lehman kernel; parameters as :class:`WassersteinSVC`."""
+
+
+@like(distance_methods.ReturnProbabilitySVC)
+class ReturnProbabilitySVR(GraphRegressor, distance_methods.DistanceEstimator):
+    """Support vector regression on return probabilities; parameters as :class:`ReturnProbabilitySVC`."""
+
+
 @like(kernel_methods.DeepGraphKernelSVC)
 class DeepGraphKernelSVR(GraphRegressor, KernelEstimator):
     """Support vector regression on deep graph kernels; parameters as :class:`DeepGraphKernelSVC`."""
@@ -115,6 +134,11 @@ class MultiscaleLaplacianSVR(GraphRegressor, KernelEstimator):
 @like(forest.FGSDForestClassifier)
 class FGSDForestRegressor(GraphRegressor, FGSDForest):
     """Random forest on histograms of harmonic distances; parameters as :class:`FGSDForestClassifier`."""
+
+
+@like(topological.LTPForestClassifier)
+class LTPForestRegressor(GraphRegressor, topological.LTPForest):
+    """Random forest on local topological profiles; parameters as :class:`LTPForestClassifier`."""
 
 
 @like(tanimoto.TanimotoSVC)

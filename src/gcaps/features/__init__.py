@@ -5,7 +5,9 @@ from gcaps.features.fgsd import FGSD, GraphFGSD
 from gcaps.features.graph_features import GraphFeatures
 from gcaps.features.nodes import NodeFeatures
 from gcaps.features.resistance import component_distances, harmonic_distances
+from gcaps.features.return_probabilities import return_probabilities
 from gcaps.features.structural import NodeMatrix, Unseen
+from gcaps.features.topological_profile import LocalTopologicalProfile
 
 __all__ = [
     "FGSD",
@@ -13,9 +15,11 @@ __all__ = [
     "EdgeMatrix",
     "GraphFGSD",
     "GraphFeatures",
+    "LocalTopologicalProfile",
     "NodeFeatures",
     "NodeMatrix",
     "Unseen",
     "component_distances",
     "harmonic_distances",
+    "return_probabilities",
 ]

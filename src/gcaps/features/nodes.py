@@ -17,6 +17,7 @@ from gcaps.data.prepared import PreparedSet
 from gcaps.features.edges import EdgeFeatures
 from gcaps.features.fgsd import FGSD
 from gcaps.features.graph_features import GraphFeatures
+from gcaps.features.return_probabilities import ReturnProbabilityFeatures
 from gcaps.features.structural import (
     AttributeFeatures,
     ConstantFeatures,
@@ -57,11 +58,14 @@ class NodeFeature(Protocol):
         ...
 
 
-STRUCTURAL: dict[str, type[LabelFeatures | AttributeFeatures | DegreeFeatures | ConstantFeatures]] = {
+STRUCTURAL: dict[
+    str, type[LabelFeatures | AttributeFeatures | DegreeFeatures | ConstantFeatures | ReturnProbabilityFeatures]
+] = {
     "labels": LabelFeatures,
     "attributes": AttributeFeatures,
     "degree": DegreeFeatures,
     "constant": ConstantFeatures,
+    "return_probabilities": ReturnProbabilityFeatures,
 }
 PARTS: dict[str, type[NodeFeature]] = {**STRUCTURAL, "fgsd": FGSD}
 BESIDES = ("edges", "graphs")
@@ -106,6 +110,8 @@ class NodeFeatures:
                         parts[name] = fgsd.fit(graphs.subset(_sample(chosen) if graphs.mapped else chosen))
                     else:
                         parts[name] = fgsd.fit(prepared, indices=chosen)
+            elif name == "return_probabilities" and prepared is not None and not graphs.mapped:
+                parts[name] = ReturnProbabilityFeatures().fit_prepared(prepared, chosen)
             else:
                 pieces = graphs.chunks(indices=chosen) if graphs.mapped else [graphs.subset(chosen)]
                 rare = 0 if config.rare_labels == "auto" else config.rare_labels
@@ -184,5 +190,5 @@ def _encoded(part: NodeFeature, graphs: GraphSet | PreparedSet) -> NodeMatrix:
     if isinstance(part, OneHotFeatures):
         return part.encode(own)
     with keeping_threads():
-        dense = part.transform(graphs) if isinstance(part, FGSD) else part.transform(own)
+        dense = part.transform(graphs) if isinstance(part, FGSD | ReturnProbabilityFeatures) else part.transform(own)
     return NodeMatrix(np.empty((own.num_nodes, 0), dtype=np.int32), 0, dense)

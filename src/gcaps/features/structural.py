@@ -243,10 +243,14 @@ class Standardized(Fittable):
         raise NotImplementedError
 
     def fit_pieces(self, pieces: Iterable[GraphSet]) -> Self:
-        """Compute mean and deviation over all pieces with Chan's formula."""
+        """Compute mean and deviation over all pieces."""
+        return self.fit_values(self._finite(piece) for piece in pieces)
+
+    def fit_values(self, pieces: Iterable[Array]) -> Self:
+        """Compute mean and deviation over all rows of several matrices with Chan's formula."""
         count, mean, squares, binary = 0, np.zeros(1), np.zeros(1), np.ones(1, dtype=bool)
         for piece in pieces:
-            values = self._finite(piece).astype(np.float64)
+            values = piece.astype(np.float64)
             n = len(values)
             if not n:
                 mean, squares, binary = (np.broadcast_to(a, values.shape[1:]) for a in (mean, squares, binary))
@@ -271,6 +275,10 @@ class Standardized(Fittable):
         values = self._finite(graphs)
         if values.shape[1] != len(self.mean_):
             raise DataError(f"{graphs.name} has {values.shape[1]} {self.what}, expected {len(self.mean_)}")
+        return self.scaled(values)
+
+    def scaled(self, values: Array) -> Floats:
+        """[·, columns] float32 standardised values."""
         scaled = np.clip((values - self.mean_) / self.deviation_, -MAX_DEVIATIONS, MAX_DEVIATIONS)
         return np.asarray(scaled, dtype=np.float32)
 

@@ -90,3 +90,52 @@ def _add_products(
             column = indices[a]
             for b in range(y_indptr[column], y_indptr[column + 1]):
                 K[i, y_indices[b]] += value * y_data[b]
+
+
+def intersections(X: csr_array, Y: csr_array | None = None) -> Floats:
+    """Return Σ_c min(x_ic, y_jc) for rows of X [n, ·] and Y [m, ·] ≥ 0, [n, m] in float64; by default for Y = X.
+
+    Column indices of a row must be different, as in the output of ``sum_duplicates``.
+    """
+    if Y is not None and X.shape[1] != Y.shape[1]:
+        raise ValueError(f"X and Y have {X.shape[1]} and {Y.shape[1]} columns")
+    right = (X if Y is None else Y).tocsc()
+    K = np.zeros((X.shape[0], right.shape[0]))
+    _add_minima(K, X.indptr, X.indices, X.data, right.indptr.copy(), right.indptr, right.indices, right.data, Y is None)
+    if Y is None:
+        _mirror(K)
+    return K
+
+
+@njit(cache=True, nogil=True)
+def _add_minima(
+    K: Array,
+    indptr: Array,
+    indices: Array,
+    data: Array,
+    start: Array,
+    y_indptr: Array,
+    y_indices: Array,
+    y_data: Array,
+    symmetric: bool,
+) -> None:
+    """Compute K += Σ min from X in CSR and Y in CSC format; of a symmetric matrix only j ≥ i.
+
+    ``start`` [c] is the first entry of column c that counts, which in a symmetric matrix is that of row i.
+    """
+    for i in range(len(indptr) - 1):
+        for a in range(indptr[i], indptr[i + 1]):
+            value = data[a]
+            column = indices[a]
+            for b in range(start[column], y_indptr[column + 1]):
+                K[i, y_indices[b]] += min(value, y_data[b])
+            if symmetric:
+                start[column] += 1
+
+
+@njit(cache=True, nogil=True)
+def _mirror(K: Array) -> None:
+    """Copy what is above the diagonal below it."""
+    for i in range(len(K)):
+        for j in range(i):
+            K[i, j] = K[j, i]

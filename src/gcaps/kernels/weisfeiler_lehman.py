@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
 
-from gcaps.data.arrays import Ints
+from gcaps.data.arrays import Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import Hashes, join, mix, neighbors_of_set, rows, sums
 from gcaps.errors import ConfigError, DataError
-from gcaps.kernels.base import FeatureKernel, SubstructureCounts, node_hashes
+from gcaps.kernels.base import FeatureKernel, SubstructureCounts, count_matrix, inverse_root, node_hashes, scaled
+from gcaps.kernels.gram import gram
 
 
 class WeisfeilerLehman(FeatureKernel):
@@ -41,7 +43,44 @@ class WeisfeilerLehman(FeatureKernel):
     def count_substructures(self, graphs: GraphSet) -> SubstructureCounts:
         """Count the colors of all refinements; a color's hash includes the number of the refinement."""
         arcs = self.compares_edge_labels(graphs)
-        return color_counts(graphs, refine(graphs, self.n_iter, labels=self.labels, edge_labels=arcs))
+        return self.occurrences(color_counts(graphs, refine(graphs, self.n_iter, labels=self.labels, edge_labels=arcs)))
+
+    def occurrences(self, colors: SubstructureCounts) -> SubstructureCounts:
+        """Return what the kernel counts, for the colors of all nodes of each graph."""
+        return colors
+
+    def grams(self, graphs: GraphSet, heights: Sequence[int]) -> list[Floats]:
+        """Return the Gram matrix for each of several numbers of refinements, from one pass over the refinements.
+
+        They are equal, bit for bit, to those of :meth:`fit_transform` with ``n_iter`` set to each height.
+        """
+        total, found = np.zeros((len(graphs), len(graphs))), {}
+        for height, level in enumerate(self._levels(graphs, max(heights))):
+            total += level
+            if height in heights:
+                found[height] = total.copy()
+        for K in found.values() if self.normalize else ():
+            scale = inverse_root(K.diagonal().copy())
+            scaled(K, scale, scale)
+        return [found[height] for height in heights]
+
+    def _levels(self, graphs: GraphSet, height: int) -> Iterator[Floats]:
+        """Yield Σ_c n_i,c(G) n_i,c(H), not normalised, for i = 0..height.
+
+        Once a refinement splits no color of the whole set, no later one does: its colors, and those of every later
+        one, are the same partition under other names, and so is their Gram matrix. It is not computed again.
+        """
+        arcs, colors = self.compares_edge_labels(graphs), -1
+        K: Floats = np.zeros((0, 0))
+        for i, color in enumerate(refinements(graphs, height, labels=self.labels, edge_labels=arcs)):
+            distinct = len(np.unique(color))
+            if distinct == colors:
+                yield from [K] * (height + 1 - i)
+                return
+            counts = self.occurrences(SubstructureCounts(graphs.ptr, color, np.ones(len(color))))
+            words, column = np.unique(counts.hashes, return_inverse=True)
+            K, colors = gram(count_matrix(counts, column, len(words))), distinct
+            yield K
 
 
 class WLOptimalAssignment(WeisfeilerLehman):
@@ -55,10 +94,9 @@ class WLOptimalAssignment(WeisfeilerLehman):
     The parameters are those of :class:`WeisfeilerLehman`.
     """
 
-    def count_substructures(self, graphs: GraphSet) -> SubstructureCounts:
+    def occurrences(self, colors: SubstructureCounts) -> SubstructureCounts:
         """List the pairs (color, t), t = 1..number of nodes of that color."""
-        colors = super().count_substructures(graphs)
-        graph = np.repeat(np.arange(len(graphs)), np.diff(colors.ptr))
+        graph = np.repeat(np.arange(len(colors.ptr) - 1), np.diff(colors.ptr))
         order = np.lexsort([colors.hashes, graph])
         color = colors.hashes[order]
         new = np.ones(len(order), dtype=bool)
@@ -70,18 +108,23 @@ class WLOptimalAssignment(WeisfeilerLehman):
 
 def refine(graphs: GraphSet, n_iter: int, *, labels: bool = True, edge_labels: bool = False) -> Hashes:
     """Return the color of every node after 0..n_iter refinements, [n_iter+1, N]; all graphs are refined at once."""
+    return np.stack(list(refinements(graphs, n_iter, labels=labels, edge_labels=edge_labels)))
+
+
+def refinements(graphs: GraphSet, n_iter: int, *, labels: bool = True, edge_labels: bool = False) -> Iterator[Hashes]:
+    """Yield the color of every node, [N], after 0, 1, …, n_iter refinements."""
     if not 0 <= n_iter <= 100:
         raise ConfigError(f"n_iter must be from 0 to 100, not {n_iter}")
     if edge_labels and graphs.edge_labels is None:
         raise DataError(f"{graphs.name} has no edge labels; set edge_labels=False")
     col = neighbors_of_set(graphs)
     arc = rows(graphs.edge_labels) if edge_labels and graphs.edge_labels is not None else None
-    colors = np.empty((n_iter + 1, graphs.num_nodes), dtype=np.uint64)
-    colors[0] = node_hashes(graphs, labels)
-    for i in range(n_iter):
-        seen = mix(colors[i])[col] if arc is None else join(arc, colors[i][col])
-        colors[i + 1] = join(colors[i], sums(seen, graphs.rowptr))
-    return colors
+    color = node_hashes(graphs, labels)
+    yield color
+    for _ in range(n_iter):
+        seen = mix(color)[col] if arc is None else join(arc, color[col])
+        color = join(color, sums(seen, graphs.rowptr))
+        yield color
 
 
 def color_counts(graphs: GraphSet, colors: Hashes) -> SubstructureCounts:
