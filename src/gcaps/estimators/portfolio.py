@@ -24,7 +24,10 @@ ANY = 10**9
 PORTFOLIO = (
     Entry("wloa", 1, PAIRS),
     Entry("capsule-svm", 2, PAIRS),
+    Entry("retgk", 3, PAIRS),
+    Entry("wwl", 2, PAIRS),
     Entry("wl", 1, PAIRS),
+    Entry("ltp", 2, ANY),
     Entry("sp", 1, PAIRS),
     Entry("fgsd", 2, ANY),
     Entry("gcaps", 10, ANY),
