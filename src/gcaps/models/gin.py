@@ -41,24 +41,34 @@ class GIN(Network):
         self.scores = nn.ModuleList(nn.Linear(width, num_classes) for _ in range(config.layers - 1))
         self.dropout = Dropout(config.dropout)
 
+    @staticmethod
+    def merges(config: GINConfig) -> bool:
+        """Whether batches may have merged nodes."""
+        return True
+
     def node_layers(self, batch: Batch) -> list[Tensor]:
         """Outputs [n, h] of the layers after the input."""
         M = batch_filter("adjacency", batch)
         h, outputs = self.first(batch), []
         for number, outer in enumerate(self.outer):
             h = h if number == 0 else self.inner[number - 1](h)
-            h = torch.relu(self.inner_norms[number](closed_sum(h, M)))
-            h = torch.relu(self.outer_norms[number](outer(h)))
+            h = self.inner_norms[number].rectified(closed_sum(h, M), batch.multiplicity)
+            h = self.outer_norms[number].rectified(outer(h), batch.multiplicity)
             outputs.append(h)
         return outputs
 
     def embed(self, batch: Batch) -> Tensor:
         """[B, (layers − 1)·h] readouts of all layers after the input."""
-        return torch.cat([self.pool(h, batch.batch, batch.ptr) for h in self.node_layers(batch)], dim=1)
+        return torch.cat([self._pooled(h, batch) for h in self.node_layers(batch)], dim=1)
+
+    def _pooled(self, h: Tensor, batch: Batch) -> Tensor:
+        """[B, ·] readout of node values [n, ·]."""
+        vectors: Tensor = self.pool(h, batch.batch, batch.ptr, batch.multiplicity)
+        return vectors
 
     def forward(self, batch: Batch) -> Tensor:
         """[B, C] logits: the sum of a linear layer on the graph vector of each layer."""
-        logits: Tensor = self.dropout(self.pool(self.input_score(batch), batch.batch, batch.ptr))
+        logits: Tensor = self.dropout(self._pooled(self.input_score(batch), batch))
         for score, vector in zip(self.scores, self.embed(batch).chunk(len(self.scores), dim=1), strict=True):
             logits = logits + self.dropout(score(vector))
         return logits

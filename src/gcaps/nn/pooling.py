@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from gcaps.nn.cpu.blocks import Array, compiled, is_supported
-from gcaps.nn.readout import segment_mean, segments
+from gcaps.nn.readout import segment_mean, segment_sum, segments
 
 
 class MeanPool(nn.Module):
@@ -16,16 +16,30 @@ class MeanPool(nn.Module):
         total: take sums.
 
     Shapes:
-        - **input:** [n, c] with ``index`` (ascending) or ``ptr``; **output:** [B, c].
+        - **input:** [n, c] with ``index`` (ascending) or ``ptr``, and ``multiplicity`` [n] if rows represent several
+          nodes; **output:** [B, c].
     """
 
     def __init__(self, total: bool = False) -> None:
         super().__init__()
         self.total = total
 
-    def forward(self, x: Tensor, index: Tensor | None = None, ptr: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        index: Tensor | None = None,
+        ptr: Tensor | None = None,
+        multiplicity: Tensor | None = None,
+    ) -> Tensor:
         """[B, c]"""
         index, ptr = segments(x, index, ptr)
+        if multiplicity is not None or (self.total and is_supported(x)):
+            count = None if multiplicity is None else multiplicity.to(x.dtype)
+            sums = segment_sum(x, index, ptr, count)
+            if self.total:
+                return sums
+            assert count is not None
+            return sums / segment_sum(count.unsqueeze(1), index, ptr, None).clamp_min(1)
         mean = segment_mean(x, index, ptr)
         return mean * ptr.diff().unsqueeze(1) if self.total else mean
 
