@@ -117,7 +117,7 @@ def test_dgcnn_keeps_k_nodes_such_that_a_share_of_the_graphs_has_more(share):
     assert k == 10 or (np.mean(graphs.sizes > k) <= share <= np.mean(graphs.sizes >= k))
 
 
-@pytest.mark.parametrize("kinds", [0, 3])
+@pytest.mark.parametrize("kinds", [0, 1, 3])
 def test_ecc_eq1_matches_a_matrix_for_every_edge(hostile, kinds):
     """The mean over the closed neighborhood of Θ(e) x, every Θ(e) written out."""
     rng = np.random.default_rng(0)
