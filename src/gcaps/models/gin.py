@@ -10,7 +10,7 @@ from gcaps.batching.batch import Batch
 from gcaps.config import GINConfig
 from gcaps.models.network import InputLinear, Network
 from gcaps.nn.filters import Filter, batch_filter
-from gcaps.nn.neighborhood import neighbor_sum
+from gcaps.nn.neighborhood import closed_sum
 from gcaps.nn.pooling import MeanPool
 from gcaps.nn.regularization import BatchNorm, Dropout
 
@@ -72,8 +72,3 @@ class GIN(Network):
         for score, vector in zip(self.scores, self.embed(batch).chunk(len(self.scores), dim=1), strict=True):
             logits = logits + self.dropout(score(vector))
         return logits
-
-
-def closed_sum(x: Tensor, M: Filter) -> Tensor:
-    """(I + A) x"""
-    return x + neighbor_sum(x, M)
