@@ -73,8 +73,8 @@ def test_the_pyramid_of_merged_nodes_has_the_same_edges():
         assert len(rows.kept) < len(level.kept)
         assert rows.multiplicity.sum() == len(level.kept)
         of_row = np.repeat(rows.multiplicity, np.diff(rows.rowptr))
-        assert (of_row * rows.count).sum() == len(level.col)
-        np.testing.assert_allclose((of_row * rows.count * rows.weight).sum(), level.weight.sum(), rtol=1e-6)
+        assert (of_row * rows.edge_count).sum() == len(level.col)
+        np.testing.assert_allclose((of_row * rows.edge_count * rows.weight).sum(), level.weight.sum(), rtol=1e-6)
 
 
 def test_nodes_are_not_merged_where_their_edges_have_features():

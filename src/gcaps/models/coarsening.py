@@ -42,7 +42,7 @@ class Level(NamedTuple):
     """[N'] int32: number of each node in the finer graph."""
     multiplicity: Floats | None = None
     """[N'] number of nodes that each row represents; None if every row is one node."""
-    count: Floats | None = None
+    edge_count: Floats | None = None
     """[E'] number of edges that each arc represents; None if every arc is one edge."""
 
 
@@ -93,7 +93,9 @@ def coarser(fine: Level) -> Level:
 
 
 def merged_level(level: Level, finer_ptr: Ints, finer_row: Ints, row_ptr: Ints) -> tuple[Level, Ints]:
-    """The level with nodes merged that no network can distinguish, and the row of each node; see :mod:`gcaps.batching.merging`.
+    """The level with nodes merged that no network can distinguish, and the row of each node.
+
+    See :mod:`gcaps.batching.merging`.
 
     Nodes are alike if they are alike in the finer graph and have edges of the same weights to nodes that are alike.
 

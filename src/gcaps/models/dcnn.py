@@ -10,8 +10,8 @@ from gcaps.batching.batch import Batch
 from gcaps.config import DCNNConfig
 from gcaps.models.network import Network
 from gcaps.nn.filters import batch_filter
-from gcaps.nn.regularization import Dropout
 from gcaps.nn.readout import segment_sum
+from gcaps.nn.regularization import Dropout
 from gcaps.nn.sparse import CSR
 
 

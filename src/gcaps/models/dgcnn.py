@@ -33,9 +33,9 @@ class DGCNN(Network):
     convolution covers one node per step. It is followed by max pooling of size and step 2, the second convolution of
     length 5, a dense layer and dropout.
 
-    Nodes that tie in the last channel are ordered by the channel before it and so on (:func:`gcaps.nn.pooling.content_order`),
-    as in the paper, so that logits do not depend on the order of the nodes. PyTorch Geometric's SortAggregation and the
-    authors' code break ties by node order.
+    Nodes that tie in the last channel are ordered by the channel before it and so on
+    (:func:`gcaps.nn.pooling.content_order`), as in the paper, so that logits do not depend on the order of the nodes.
+    PyTorch Geometric's SortAggregation and the authors' code break ties by node order.
 
     Args:
         in_channels: columns of the node features.
@@ -91,7 +91,7 @@ class DGCNN(Network):
         outputs = self.node_layers(batch)
         rows = first_rows([part.detach() for part in outputs], self.k, batch.batch, batch.ptr, batch.multiplicity)
         # the first convolution covers one node, so it is applied to all nodes before they are sorted
-        weights = self.by_node.weight.split([part.size(1) for part in outputs], dim=1)
+        weights = torch.split(self.by_node.weight, [part.size(1) for part in outputs], dim=1)
         products = [part @ weight.T for part, weight in zip(outputs, weights, strict=True)]
         sequence = rows_or_zero(torch.stack(products).sum(0), rows) + self.by_node.bias
         vectors: Tensor = self.convolutions(sequence.transpose(1, 2))

@@ -23,7 +23,7 @@ from gcaps.nn.cpu.blocks import is_supported
 from gcaps.nn.cpu.neighborhood_max import closed_max
 from gcaps.nn.filters import batch_filter
 from gcaps.nn.pooling import MeanPool
-from gcaps.nn.regularization import BatchNorm, Dropout
+from gcaps.nn.regularization import BatchNorm, Dropout, rectified
 from gcaps.nn.sparse import CSR
 
 LEVELS = (0, 0, 0, 1, 1, 2)
@@ -90,16 +90,16 @@ class ECC(Network):
         edges = self.edges(batch)
         if multiplicity is None:  # weights are features of the edges
             A = A_t = CSR(batch.rowptr, batch.col, None)
-        x: Tensor = self.norms[0].rectified(self.convs[0](batch, A, edges, A_t), multiplicity)
+        x: Tensor = rectified(self.norms[0], self.convs[0](batch, A, edges, A_t), multiplicity)
         for number in range(1, len(LEVELS)):
             level = LEVELS[number]
             if level > LEVELS[number - 1]:
                 x = max_pool(x, A, batch.extras[f"kept{level}"])
-                count = batch.extras.get(f"count{level}")
+                count = batch.extras.get(f"edge_count{level}")
                 A = A_t = CSR(batch.extras[f"rowptr{level}"], batch.extras[f"col{level}"], count)
                 edges, ptr = torch.log(batch.extras[f"weight{level}"].to(x)).unsqueeze(1), batch.extras[f"ptr{level}"]
                 multiplicity = batch.extras.get(f"multiplicity{level}")
-            x = self.norms[number].rectified(self.convs[number](x, A, edges, A_t), multiplicity)
+            x = rectified(self.norms[number], self.convs[number](x, A, edges, A_t), multiplicity)
         vectors: Tensor = self.pool(x, ptr=ptr, multiplicity=multiplicity)
         return vectors
 
@@ -127,7 +127,10 @@ class Pyramid:
     levels: list[Level]
 
     def take(self, indices: Ints) -> dict[str, Tensor]:
-        """``edge_labels``, ``edge_attr`` [e, ·], and for each level its CSR, its ``ptr`` and the ``kept`` nodes."""
+        """``edge_labels``, ``edge_attr`` [e, ·], and for each level its CSR, its ``ptr`` and the ``kept`` nodes.
+
+        Levels of merged nodes have ``multiplicity`` and ``edge_count``, too.
+        """
         found: dict[str, Any] = {}
         if self.edge_labels is not None or self.edge_attr is not None:
             first = self.rowptr[self.ptr[indices]]
@@ -145,7 +148,10 @@ class Pyramid:
             found[f"rowptr{number}"] = pointer(level.rowptr[nodes + 1] - level.rowptr[nodes])
             found[f"col{number}"] = level.col[at] + np.repeat(ptr[:-1], arcs)
             found[f"weight{number}"] = level.weight[at]
-            for name, array, chosen in (("multiplicity", level.multiplicity, nodes), ("count", level.count, at)):
+            for name, array, chosen in (
+                ("multiplicity", level.multiplicity, nodes),
+                ("edge_count", level.edge_count, at),
+            ):
                 if array is not None:
                     found[f"{name}{number}"] = array[chosen]
             found[f"kept{number}"] = level.kept[nodes] + np.repeat(finer[:-1], sizes)

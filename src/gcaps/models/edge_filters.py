@@ -121,7 +121,7 @@ class EdgeConditionedConv(nn.Module):
             assert edges is not None
             if isinstance(x, Tensor) and edges.size(1) == 1 and is_supported(x) and not edges.requires_grad:
                 own = self._products(x, 0, 1)
-                matrices = self.linear.weight.unflatten(0, (-1, self.out_channels))[1:]
+                matrices = self.linear.weight.view(-1, self.out_channels, x.size(1))[1:]
                 units = self.filters.weight[:, 0], self.filters.bias
                 out = piecewise_sum(x, edges[:, 0].contiguous(), *units, matrices, Rows(A.rowptr, A.col, A.value))
             else:
@@ -129,7 +129,7 @@ class EdgeConditionedConv(nn.Module):
                 values = torch.relu(self.filters(edges))
                 values = torch.cat([values.new_ones(len(values), 1), values], dim=1)
                 values = values if A.value is None else values * A.value.to(values).unsqueeze(1)
-                out = edge_mix(rest.unflatten(1, (-1, self.out_channels)), values, A)
+                out = edge_mix(rest.reshape(len(rest), values.size(1), self.out_channels), values, A)
         mixed: Tensor = (own + out) / size + self.bias
         return mixed
 

@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from gcaps.batching.batch import Batch
 from gcaps.config import GINConfig
 from gcaps.models.network import InputLinear, Network
-from gcaps.nn.filters import Filter, batch_filter
+from gcaps.nn.filters import batch_filter
 from gcaps.nn.neighborhood import closed_sum
 from gcaps.nn.pooling import MeanPool
-from gcaps.nn.regularization import BatchNorm, Dropout
+from gcaps.nn.regularization import BatchNorm, Dropout, rectified
 
 
 class GIN(Network):
@@ -52,8 +52,8 @@ class GIN(Network):
         h, outputs = self.first(batch), []
         for number, outer in enumerate(self.outer):
             h = h if number == 0 else self.inner[number - 1](h)
-            h = self.inner_norms[number].rectified(closed_sum(h, M), batch.multiplicity)
-            h = self.outer_norms[number].rectified(outer(h), batch.multiplicity)
+            h = rectified(self.inner_norms[number], closed_sum(h, M), batch.multiplicity)
+            h = rectified(self.outer_norms[number], outer(h), batch.multiplicity)
             outputs.append(h)
         return outputs
 

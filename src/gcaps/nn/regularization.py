@@ -65,6 +65,12 @@ class BatchNorm(nn.BatchNorm1d):
         return out
 
 
+def rectified(norm: nn.Module, x: Tensor, multiplicity: Tensor | None) -> Tensor:
+    """ReLU of the rows of x as normalised by ``norm``; see :meth:`BatchNorm.rectified`."""
+    assert isinstance(norm, BatchNorm)
+    return norm.rectified(x, multiplicity)
+
+
 class _SynchronizedNorm(torch.autograd.Function):
     @staticmethod
     def forward(

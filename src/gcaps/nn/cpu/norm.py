@@ -73,8 +73,8 @@ class _Normalize(torch.autograd.Function):
         constant = scale * plain / total
         slope = scale * inverse * inverse * products / total
         of_x = torch.empty_like(x)
-        parts = (part.astype(rows.dtype) for part in (scale, constant, slope))
-        gradient(rows, count, centre, active, given, *parts, of_x.numpy())
+        scale, constant, slope = (part.astype(rows.dtype) for part in (scale, constant, slope))
+        gradient(rows, count, centre, active, given, scale, constant, slope, of_x.numpy())
         of_gamma, of_beta = (torch.from_numpy(part).to(x.dtype) for part in (products * inverse, plain))
         return of_x, of_gamma, of_beta, None, None, None
 

@@ -10,6 +10,7 @@ of which there are few: edges of similar weights share pieces.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ class Rows(NamedTuple):
 
     rowptr: Tensor
     col: Tensor
-    count: Tensor | None
+    edge_count: Tensor | None
     """[e] m; None if it is one."""
 
 
@@ -67,38 +68,38 @@ class _Sum(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, matrices: Tensor, t: Tensor, breaks: Tensor, rows: Rows) -> Tensor:
         x, matrices = x.detach().contiguous(), matrices.detach()
         slot, node, first = slots(rows.rowptr.numpy(), t.numpy(), breaks.numpy())
-        count = np.empty(0, x.numpy().dtype) if rows.count is None else rows.count.to(x.dtype).numpy()
-        given = rows.rowptr.numpy(), rows.col.numpy(), t.numpy(), count, slot
+        count = np.empty(0, x.numpy().dtype) if rows.edge_count is None else rows.edge_count.to(x.dtype).numpy()
+        col, numbers = rows.col.numpy(), t.numpy()
         Z = x.new_zeros(len(node), 2 * x.size(1))
-        gather(*given, x.numpy(), Z.numpy())
+        gather(col, numbers, count, slot, x.numpy(), Z.numpy())
         products = x.new_empty(len(node), matrices.size(1))
         for s, (a, z) in _parts(first):
             torch.mm(Z[a:z], matrices[s].T, out=products[a:z])
         out = x.new_zeros(len(x), matrices.size(1))
         add_at(products.numpy(), node, out.numpy())
         ctx.save_for_backward(Z, matrices)
-        ctx.known = given, node, first, x.shape
+        ctx.known = (col, numbers, count, slot), node, first, x.shape
         return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         Z, matrices = ctx.saved_tensors
-        given, node, first, shape = ctx.known
+        (col, numbers, count, slot), node, first, shape = ctx.known
         products = grad.index_select(0, torch.from_numpy(node))
         of_matrices, of_Z = torch.zeros_like(matrices), torch.empty_like(Z)
         for s, (a, z) in _parts(first):
             torch.mm(products[a:z].T, Z[a:z], out=of_matrices[s])
             torch.mm(products[a:z], matrices[s], out=of_Z[a:z])
         of_x = grad.new_zeros(shape)
-        push(*given, of_Z.numpy(), of_x.numpy())
+        push(col, numbers, count, slot, of_Z.numpy(), of_x.numpy())
         return of_x, of_matrices, None, None, None
 
 
 def _parts(first: Array) -> list[tuple[int, tuple[int, int]]]:
     """Piece, first and last slot, of pieces that have slots."""
     ends = first.tolist()
-    return [(s, (a, z)) for s, (a, z) in enumerate(zip(ends[:-1], ends[1:], strict=True)) if z > a]
+    return [(s, (a, z)) for s, (a, z) in enumerate(pairwise(ends)) if z > a]
 
 
 @compiled
@@ -141,7 +142,7 @@ def slots(rowptr: Array, t: Array, breaks: Array) -> tuple[Array, Array, Array]:
 
 
 @compiled
-def gather(rowptr: Array, col: Array, t: Array, count: Array, slot: Array, x: Array, Z: Array) -> None:
+def gather(col: Array, t: Array, count: Array, slot: Array, x: Array, Z: Array) -> None:
     """Z[slot_e] += m_e [x_j, t_e x_j] over all edges e = (i, j)."""
     c = x.shape[1]
     m = x.dtype.type(1)
@@ -155,7 +156,7 @@ def gather(rowptr: Array, col: Array, t: Array, count: Array, slot: Array, x: Ar
 
 
 @compiled
-def push(rowptr: Array, col: Array, t: Array, count: Array, slot: Array, of_Z: Array, of_x: Array) -> None:
+def push(col: Array, t: Array, count: Array, slot: Array, of_Z: Array, of_x: Array) -> None:
     """Gradient of :func:`gather`: of_x_j += m_e (of_Z[slot_e, :c] + t_e of_Z[slot_e, c:])."""
     c = of_x.shape[1]
     m = of_x.dtype.type(1)
