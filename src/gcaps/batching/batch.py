@@ -24,6 +24,10 @@ class Extras(Protocol):
         """Return the part that belongs to the graphs at ``indices``, in that order."""
         ...
 
+    def merge(self, nodes: MergedNodes) -> Extras | None:
+        """Return the same for merged nodes; None if the tensors are of single nodes or arcs."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Batch:
@@ -102,7 +106,8 @@ class BatchSource:
         dtype: floating-point type of the batches.
         extras: tensors that batches carry besides features and edges.
         merge: represent all nodes of a graph that no network can distinguish by one row, where that pays; for networks
-            that take :attr:`Batch.multiplicity` into account. Nodes of graphs with edge features are not merged.
+            that take :attr:`Batch.multiplicity` into account. Nodes of graphs with edge features, or with ``extras``
+            of single nodes or arcs, are not merged.
         y: [G] class number of each graph, or [G, T] targets.
         sample_weight: [G] or [G, T] weight of each graph's loss.
         prepared: results shared by several sources of the same set, such as the colors that ``merge`` needs.
@@ -126,6 +131,9 @@ class BatchSource:
         self.graph_attr = x.graphs if isinstance(x, NodeMatrix) else None
         if merge and isinstance(x, NodeMatrix) and self.edges is None:
             self.merged = merged_nodes(graphs, x, prepared)
+            if self.merged is not None and extras is not None:
+                joined = extras.merge(self.merged)
+                self.merged, extras = (None, extras) if joined is None else (self.merged, joined)
             x = x if self.merged is None else x[self.merged.head]
         self.graphs, self.x, self.dtype, self.extras, self.y = graphs, x, dtype, extras, y
         self.sample_weight = sample_weight

@@ -41,6 +41,8 @@ class MergedNodes:
     """[K] one node of each row."""
     multiplicity: Floats
     """[K] number of nodes m of each row."""
+    row: Ints
+    """[N] row of each node, numbered over the whole set."""
 
 
 def merged_nodes(graphs: GraphSet, x: NodeMatrix, prepared: PreparedSet | None = None) -> MergedNodes | None:
@@ -61,15 +63,9 @@ def merged_nodes(graphs: GraphSet, x: NodeMatrix, prepared: PreparedSet | None =
     colors = join(structural, _content(x))
     if len(np.unique(colors)) > kinds:  # features distinguish more than labels and structure
         colors = stable_colors(graphs, colors)
-    _, head, row, multiplicity = np.unique(
-        join(graph, colors), return_index=True, return_inverse=True, return_counts=True
-    )
+    head, row, multiplicity = classes(join(graph, colors))
     if len(head) > MAX_SHARE * graphs.num_nodes:
         return None
-    order = np.argsort(head)  # rows in the order of their graphs
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    head, row, multiplicity = head[order], place[row], multiplicity[order]
     degrees = graphs.degrees_of(head)
     others = graphs.col[ranges(graphs.rowptr[head], degrees)]
     ends = row[others + np.repeat(graphs.ptr[graph[head]], degrees)]
@@ -84,7 +80,17 @@ def merged_nodes(graphs: GraphSet, x: NodeMatrix, prepared: PreparedSet | None =
         arcs.data,
         head,
         multiplicity.astype(np.float32),
+        row,
     )
+
+
+def classes(colors: Hashes) -> tuple[Ints, Ints, Ints]:
+    """Classes of nodes of the same color: first node, class of each node [N], and size, in the order of first nodes."""
+    _, head, row, multiplicity = np.unique(colors, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(head)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    return head[order], place[row], multiplicity[order]
 
 
 def structural_colors(graphs: GraphSet, prepared: PreparedSet | None = None) -> Hashes:

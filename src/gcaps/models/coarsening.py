@@ -10,8 +10,10 @@ from scipy.sparse import csc_array, csr_array, hstack
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
-from gcaps.data.arrays import Array, Floats, Ints, pointer
+from gcaps.batching.merging import classes
+from gcaps.data.arrays import Array, Floats, Ints, pointer, ranges
 from gcaps.data.graphset import GraphSet
+from gcaps.data.hashing import join, mix, sums
 
 STEPS = 8
 """Exponent t of :func:`polarity`."""
@@ -38,6 +40,10 @@ class Level(NamedTuple):
     """[E'] float32."""
     kept: Array
     """[N'] int32: number of each node in the finer graph."""
+    multiplicity: Floats | None = None
+    """[N'] number of nodes that each row represents; None if every row is one node."""
+    edge_count: Floats | None = None
+    """[E'] number of edges that each arc represents; None if every arc is one edge."""
 
 
 def pyramid(graphs: GraphSet, levels: int) -> list[Level]:
@@ -84,6 +90,52 @@ def coarser(fine: Level) -> Level:
         np.concatenate([part.data for part in parts]).astype(np.float32),
         (kept - fine.ptr[graph[kept]]).astype(np.int32),
     )
+
+
+def merged_level(level: Level, finer_ptr: Ints, finer_row: Ints, row_ptr: Ints) -> tuple[Level, Ints]:
+    """The level with nodes merged that no network can distinguish, and the row of each node.
+
+    See :mod:`gcaps.batching.merging`.
+
+    Nodes are alike if they are alike in the finer graph and have edges of the same weights to nodes that are alike.
+
+    Args:
+        level: the level.
+        finer_ptr: [G+1] first node of each graph in the finer level.
+        finer_row: row of each of these nodes.
+        row_ptr: [G+1] first of these rows of each graph.
+    """
+    sizes, arcs = np.diff(level.ptr), np.diff(level.rowptr[level.ptr])
+    col = level.col + np.repeat(level.ptr[:-1], arcs)
+    weight = level.weight.view(np.int32)
+    finer = finer_row[level.kept + np.repeat(finer_ptr[:-1], sizes)]
+    colors = mix(finer)
+    found, known = len(np.unique(colors)), 0
+    while found > known:
+        known = found
+        colors = join(colors, sums(join(colors[col], weight), level.rowptr))
+        found = len(np.unique(colors))
+    head, row, multiplicity = classes(colors)
+    degrees = level.rowptr[head + 1] - level.rowptr[head]
+    own = ranges(level.rowptr[head], degrees)
+    begin, end, bits = np.repeat(np.arange(len(head)), degrees), row[col[own]], weight[own]
+    order = np.lexsort((bits, end, begin))
+    begin, end, bits = begin[order], end[order], bits[order]
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = (np.diff(begin) != 0) | (np.diff(end) != 0) | (bits[1:] != bits[:-1])
+    at = np.flatnonzero(is_new)
+    ptr = np.searchsorted(head, level.ptr)
+    graph = np.repeat(np.arange(len(sizes)), np.diff(ptr))
+    merged = Level(
+        ptr,
+        pointer(np.bincount(begin[at], minlength=len(head))),
+        (end[at] - ptr[graph[begin[at]]]).astype(np.int32),
+        bits[at].view(np.float32),
+        (finer[head] - row_ptr[graph]).astype(np.int32),
+        multiplicity.astype(np.float32),
+        np.diff(at, append=len(order)).astype(np.float32),
+    )
+    return merged, row
 
 
 def polarity(A: csr_array) -> Floats:

@@ -10,6 +10,7 @@ from gcaps.batching.batch import Batch
 from gcaps.config import DCNNConfig
 from gcaps.models.network import Network
 from gcaps.nn.filters import batch_filter
+from gcaps.nn.readout import segment_sum
 from gcaps.nn.regularization import Dropout
 from gcaps.nn.sparse import CSR
 
@@ -41,6 +42,11 @@ class DCNN(Network):
         """Reset W to values around one."""
         nn.init.normal_(self.W, 1.0, 0.1)
 
+    @staticmethod
+    def merges(config: DCNNConfig) -> bool:
+        """Whether batches may have merged nodes."""
+        return True
+
     def embed(self, batch: Batch) -> Tensor:
         """[B, (H + 1)·d] activations Z."""
         return torch.tanh(self.W * diffused(batch, self.hops)).flatten(1)
@@ -48,9 +54,11 @@ class DCNN(Network):
 
 def diffused(batch: Batch, hops: int) -> Tensor:
     """[B, H + 1, d] means (1/N) 1ᵀ Pʲ X of each graph, j = 0..H."""
-    # the columns of visits are (Pᵀ)ʲ 1/N with Pᵀ = A D⁻¹
+    # merged nodes are visited m times as often as each of them; the columns of visits are (Pᵀ)ʲ 1/N with Pᵀ = A D⁻¹
     walk = batch_filter("random_walk", batch)
-    visits = [(1 / batch.ptr.diff().to(batch.dense.dtype))[batch.batch].unsqueeze(1)]
+    count = batch.dense.new_ones(len(batch.batch)) if batch.multiplicity is None else batch.multiplicity
+    nodes = segment_sum(count.unsqueeze(1), batch.batch, batch.ptr, None)
+    visits = [count.unsqueeze(1) / nodes[batch.batch]]
     for _ in range(hops):
         visits.append(-walk.off_t.matmul(visits[-1]))  # the filter is I − P
     weights = torch.cat(visits, dim=1)

@@ -38,7 +38,12 @@ class DeepSets(Network):
             nn.Linear(config.hidden, num_classes),
         )
 
+    @staticmethod
+    def merges(config: DeepSetsConfig) -> bool:
+        """Whether batches may have merged nodes."""
+        return True
+
     def embed(self, batch: Batch) -> Tensor:
         """[B, h] sum over the nodes of each graph."""
-        vectors: Tensor = self.pool(torch.relu(self.nodes(batch)), batch.batch, batch.ptr)
+        vectors: Tensor = self.pool(torch.relu(self.nodes(batch)), batch.batch, batch.ptr, batch.multiplicity)
         return vectors

@@ -12,9 +12,11 @@ from gcaps.batching.batch import Batch
 from gcaps.config import DGCNNConfig
 from gcaps.data.graphset import GraphSet
 from gcaps.models.network import InputLinear, Network
+from gcaps.nn.cpu.blocks import is_supported
+from gcaps.nn.cpu.rows import chosen_rows
 from gcaps.nn.filters import batch_filter
 from gcaps.nn.neighborhood import filter_product
-from gcaps.nn.pooling import MaxSortPool
+from gcaps.nn.pooling import first_rows
 from gcaps.nn.regularization import Dropout
 
 KERNEL = 5
@@ -31,9 +33,9 @@ class DGCNN(Network):
     convolution covers one node per step. It is followed by max pooling of size and step 2, the second convolution of
     length 5, a dense layer and dropout.
 
-    Nodes that tie in the last channel are ordered by the channel before it and so on (:func:`gcaps.nn.max_sort_pool`),
-    as in the paper, so that logits do not depend on the order of the nodes. PyTorch Geometric's SortAggregation and the
-    authors' code break ties by node order.
+    Nodes that tie in the last channel are ordered by the channel before it and so on
+    (:func:`gcaps.nn.pooling.content_order`), as in the paper, so that logits do not depend on the order of the nodes.
+    PyTorch Geometric's SortAggregation and the authors' code break ties by node order.
 
     Args:
         in_channels: columns of the node features.
@@ -50,7 +52,7 @@ class DGCNN(Network):
             nn.Linear(width, width if layer < config.layers else 1, bias=False) for layer in range(1, config.layers + 1)
         )
         total = config.layers * width + 1
-        self.pool = MaxSortPool(k)
+        self.k = k
         self.by_node = nn.Linear(total, config.channels)  # a 1-D convolution over one row per step
         self.convolutions = nn.Sequential(
             nn.ReLU(),
@@ -71,17 +73,33 @@ class DGCNN(Network):
         """k, such that the share ``config.share`` of the training graphs has more nodes."""
         return {"k": max(int(np.quantile(graphs.sizes, 1 - config.share, method="lower")), SMALLEST)}
 
-    def node_channels(self, batch: Batch) -> Tensor:
-        """Z [n, L·h + 1]: outputs of all graph convolutions, side by side."""
+    @staticmethod
+    def merges(config: DGCNNConfig) -> bool:
+        """Whether batches may have merged nodes."""
+        return True
+
+    def node_layers(self, batch: Batch) -> list[Tensor]:
+        """Outputs [n, ·] of all graph convolutions, which Z [n, L·h + 1] has side by side."""
         M = batch_filter("mean", batch)
         outputs = [torch.tanh(filter_product(self.first(batch), M))]
         for linear in self.linears:
             outputs.append(torch.tanh(filter_product(linear(outputs[-1]), M)))
-        return torch.cat(outputs, dim=1)
+        return outputs
 
     def embed(self, batch: Batch) -> Tensor:
         """[B, ·] output of the 1-D convolutions."""
-        Z = self.node_channels(batch)
-        rows = self.pool(Z, ptr=batch.ptr).unflatten(1, (-1, Z.size(1)))
-        vectors: Tensor = self.convolutions(self.by_node(rows).transpose(1, 2))
+        outputs = self.node_layers(batch)
+        rows = first_rows([part.detach() for part in outputs], self.k, batch.batch, batch.ptr, batch.multiplicity)
+        # the first convolution covers one node, so it is applied to all nodes before they are sorted
+        weights = torch.split(self.by_node.weight, [part.size(1) for part in outputs], dim=1)
+        products = [part @ weight.T for part, weight in zip(outputs, weights, strict=True)]
+        sequence = rows_or_zero(torch.stack(products).sum(0), rows) + self.by_node.bias
+        vectors: Tensor = self.convolutions(sequence.transpose(1, 2))
         return vectors
+
+
+def rows_or_zero(x: Tensor, rows: Tensor) -> Tensor:
+    """[B, k, c] rows of x [n, c], zeros where the number is −1."""
+    if is_supported(x):
+        return chosen_rows(x, rows.view(-1, 1)).view(*rows.shape, -1)
+    return torch.cat([x, x.new_zeros(1, x.size(1))])[rows]

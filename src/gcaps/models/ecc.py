@@ -12,14 +12,18 @@ import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
+from gcaps.batching.merging import MergedNodes
 from gcaps.config import ECCConfig
 from gcaps.data.arrays import Floats, Ints, pointer, ranges
 from gcaps.data.graphset import GraphSet
-from gcaps.models.coarsening import Level, pyramid
+from gcaps.models.coarsening import Level, merged_level, pyramid
 from gcaps.models.edge_filters import EdgeConditionedConv, EdgeFeatures
 from gcaps.models.network import Network
+from gcaps.nn.cpu.blocks import is_supported
+from gcaps.nn.cpu.neighborhood_max import closed_max
+from gcaps.nn.filters import batch_filter
 from gcaps.nn.pooling import MeanPool
-from gcaps.nn.regularization import BatchNorm, Dropout
+from gcaps.nn.regularization import BatchNorm, Dropout, rectified
 from gcaps.nn.sparse import CSR
 
 LEVELS = (0, 0, 0, 1, 1, 2)
@@ -73,32 +77,43 @@ class ECC(Network):
         """Coarser graphs, edge labels and edge attributes."""
         return Pyramid(graphs.ptr, graphs.rowptr, graphs.edge_labels, graphs.edge_attr, pyramid(graphs, LEVELS[-1]))
 
+    @staticmethod
+    def merges(config: ECCConfig) -> bool:
+        """Whether batches may have merged nodes, where edges have no features."""
+        return True
+
     def embed(self, batch: Batch) -> Tensor:
         """[B, top] mean over the nodes of the coarsest graphs."""
         assert batch.extras is not None
-        A, ptr = CSR(batch.rowptr, batch.col, None), batch.ptr
+        M = batch_filter("adjacency", batch)
+        A, A_t, ptr, multiplicity = M.A, M.A_t, batch.ptr, batch.multiplicity
         edges = self.edges(batch)
-        x: Tensor = self.norms[0](self.convs[0](batch, A, edges)).relu()
+        if multiplicity is None:  # weights are features of the edges
+            A = A_t = CSR(batch.rowptr, batch.col, None)
+        x: Tensor = rectified(self.norms[0], self.convs[0](batch, A, edges, A_t), multiplicity)
         for number in range(1, len(LEVELS)):
             level = LEVELS[number]
             if level > LEVELS[number - 1]:
                 x = max_pool(x, A, batch.extras[f"kept{level}"])
-                A = CSR(batch.extras[f"rowptr{level}"], batch.extras[f"col{level}"], None)
+                count = batch.extras.get(f"edge_count{level}")
+                A = A_t = CSR(batch.extras[f"rowptr{level}"], batch.extras[f"col{level}"], count)
                 edges, ptr = torch.log(batch.extras[f"weight{level}"].to(x)).unsqueeze(1), batch.extras[f"ptr{level}"]
-            x = self.norms[number](self.convs[number](x, A, edges)).relu()
-        vectors: Tensor = self.pool(x, ptr=ptr)
+                multiplicity = batch.extras.get(f"multiplicity{level}")
+            x = rectified(self.norms[number], self.convs[number](x, A, edges, A_t), multiplicity)
+        vectors: Tensor = self.pool(x, ptr=ptr, multiplicity=multiplicity)
         return vectors
 
 
 def max_pool(x: Tensor, A: CSR, kept: Tensor) -> Tensor:
     """[n', c] largest values of each kept node and its neighbors."""
+    if is_supported(x):
+        return closed_max(x, A.rowptr, A.col, kept)
     arcs = A.rowptr.diff()
-    staying = torch.zeros(len(x), dtype=torch.bool, device=x.device)
-    staying[kept] = True
-    chosen = torch.repeat_interleave(staying, arcs, output_size=len(A.col))
-    place = torch.cumsum(staying, 0) - 1
-    index = place[A.rows()[chosen]].unsqueeze(1).expand(-1, x.size(1))
-    return x[kept].scatter_reduce(0, index, x[A.col[chosen]], "amax")
+    count = arcs[kept]
+    at = torch.repeat_interleave(torch.arange(len(kept), device=x.device), count)
+    within = torch.arange(len(at), device=x.device) - (count.cumsum(0) - count)[at]
+    others = A.col[A.rowptr[kept][at] + within]
+    return x[kept].scatter_reduce(0, at.unsqueeze(1).expand(-1, x.size(1)), x[others], "amax")
 
 
 @dataclass(frozen=True)
@@ -112,7 +127,10 @@ class Pyramid:
     levels: list[Level]
 
     def take(self, indices: Ints) -> dict[str, Tensor]:
-        """``edge_labels``, ``edge_attr`` [e, ·], and for each level its CSR, its ``ptr`` and the ``kept`` nodes."""
+        """``edge_labels``, ``edge_attr`` [e, ·], and for each level its CSR, its ``ptr`` and the ``kept`` nodes.
+
+        Levels of merged nodes have ``multiplicity`` and ``edge_count``, too.
+        """
         found: dict[str, Any] = {}
         if self.edge_labels is not None or self.edge_attr is not None:
             first = self.rowptr[self.ptr[indices]]
@@ -130,6 +148,23 @@ class Pyramid:
             found[f"rowptr{number}"] = pointer(level.rowptr[nodes + 1] - level.rowptr[nodes])
             found[f"col{number}"] = level.col[at] + np.repeat(ptr[:-1], arcs)
             found[f"weight{number}"] = level.weight[at]
+            for name, array, chosen in (
+                ("multiplicity", level.multiplicity, nodes),
+                ("edge_count", level.edge_count, at),
+            ):
+                if array is not None:
+                    found[f"{name}{number}"] = array[chosen]
             found[f"kept{number}"] = level.kept[nodes] + np.repeat(finer[:-1], sizes)
             finer = ptr
         return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in found.items()}
+
+    def merge(self, nodes: MergedNodes) -> Pyramid | None:
+        """The pyramid of merged nodes, merged as well; None if edges have features."""
+        if self.edge_labels is not None or self.edge_attr is not None:
+            return None
+        ptr, row, row_ptr, levels = self.ptr, nodes.row, nodes.ptr, []
+        for level in self.levels:
+            merged, row = merged_level(level, ptr, row, row_ptr)
+            ptr, row_ptr = level.ptr, merged.ptr
+            levels.append(merged)
+        return Pyramid(nodes.ptr, nodes.rowptr, None, None, levels)

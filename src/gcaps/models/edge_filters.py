@@ -15,8 +15,9 @@ from gcaps.batching.batch import Batch
 from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import DataError
-from gcaps.models.network import InputLinear
+from gcaps.models.network import InputLinear, node_product
 from gcaps.nn.cpu.blocks import is_supported
+from gcaps.nn.cpu.scalar_edges import Rows, piecewise_sum
 from gcaps.nn.filters import Filter
 from gcaps.nn.neighborhood import neighbor_sum
 from gcaps.nn.sparse import CSR
@@ -102,26 +103,42 @@ class EdgeConditionedConv(nn.Module):
         self.linear = (InputLinear if first else nn.Linear)(in_channels, columns, bias=False)
         self.bias = nn.Parameter(torch.zeros(out_channels))
 
-    def forward(self, x: Tensor | Batch, A: CSR, edges: Tensor | None) -> Tensor:
+    def forward(self, x: Tensor | Batch, A: CSR, edges: Tensor | None, A_t: CSR | None = None) -> Tensor:
         """[n, c'].
 
         Args:
             x: [n, c], or the batch in the first layer.
-            A: symmetric pattern of the edges.
+            A: pattern of the edges; its values are how many edges each arc represents, if nodes are merged.
             edges: [e, ·] edge features.
+            A_t: its transpose; by default A is symmetric.
         """
-        products = self.linear(x)
-        own, rest = products[:, : self.out_channels], products[:, self.out_channels :]
+        size = (A.row_sums(self.bias) + 1).unsqueeze(1)
         if self.filters is None:
-            out = neighbor_sum(rest, Filter(None, A, A, A, A))
+            own, rest = self._products(x, 0, 1), self._products(x, 1, 2)
+            A_t = A_t or A
+            out = neighbor_sum(rest, Filter(None, A, A_t, A, A_t))
         else:
             assert edges is not None
-            values = torch.relu(self.filters(edges))
-            values = torch.cat([values.new_ones(len(values), 1), values], dim=1)
-            out = edge_mix(rest.unflatten(1, (-1, self.out_channels)), values, A)
-        size = (A.rowptr.diff() + 1).to(products.dtype).unsqueeze(1)
+            if isinstance(x, Tensor) and edges.size(1) == 1 and is_supported(x) and not edges.requires_grad:
+                own = self._products(x, 0, 1)
+                matrices = self.linear.weight.view(-1, self.out_channels, x.size(1))[1:]
+                units = self.filters.weight[:, 0], self.filters.bias
+                out = piecewise_sum(x, edges[:, 0].contiguous(), *units, matrices, Rows(A.rowptr, A.col, A.value))
+            else:
+                own, rest = self._products(x, 0, 1), self._products(x, 1, None)
+                values = torch.relu(self.filters(edges))
+                values = torch.cat([values.new_ones(len(values), 1), values], dim=1)
+                values = values if A.value is None else values * A.value.to(values).unsqueeze(1)
+                out = edge_mix(rest.reshape(len(rest), values.size(1), self.out_channels), values, A)
         mixed: Tensor = (own + out) / size + self.bias
         return mixed
+
+    def _products(self, x: Tensor | Batch, first: int, last: int | None) -> Tensor:
+        """[n, ·] products with the matrices ``first`` … ``last`` − 1 of Θ_0, V_0, V_1 …"""
+        columns = slice(first * self.out_channels, None if last is None else last * self.out_channels)
+        if isinstance(x, Batch):
+            return node_product(x, self.linear.weight[:, columns])
+        return x @ self.linear.weight[columns].T
 
 
 def edge_mix(Y: Tensor, values: Tensor, A: CSR) -> Tensor:

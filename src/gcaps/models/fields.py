@@ -9,6 +9,7 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from gcaps.batching.merging import MergedNodes
 from gcaps.data.arrays import Array, Ints, pointer, ranges
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import Hashes, join, mix, neighbors_of_set, stable_colors, sums
@@ -52,6 +53,10 @@ class ReceptiveFields:
         for column, distance in zip(fields.T, distances.T, strict=True):
             content = join(content, np.where(column >= 0, colors[first + column] + mix(distance), np.uint64(0)))
         return ReceptiveFields(graphs.ptr, fields[np.lexsort([content, rank, graph])])
+
+    def merge(self, nodes: MergedNodes) -> None:
+        """Fields are of single nodes."""
+        return
 
     def take(self, indices: Ints) -> dict[str, Tensor]:
         """``fields`` [n, k] of the graphs at ``indices``, with node numbers within the batch and −1 for none."""

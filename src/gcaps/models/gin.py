@@ -9,10 +9,10 @@ from torch import Tensor, nn
 from gcaps.batching.batch import Batch
 from gcaps.config import GINConfig
 from gcaps.models.network import InputLinear, Network
-from gcaps.nn.filters import Filter, batch_filter
-from gcaps.nn.neighborhood import neighbor_sum
+from gcaps.nn.filters import batch_filter
+from gcaps.nn.neighborhood import closed_sum
 from gcaps.nn.pooling import MeanPool
-from gcaps.nn.regularization import BatchNorm, Dropout
+from gcaps.nn.regularization import BatchNorm, Dropout, rectified
 
 
 class GIN(Network):
@@ -41,29 +41,34 @@ class GIN(Network):
         self.scores = nn.ModuleList(nn.Linear(width, num_classes) for _ in range(config.layers - 1))
         self.dropout = Dropout(config.dropout)
 
+    @staticmethod
+    def merges(config: GINConfig) -> bool:
+        """Whether batches may have merged nodes."""
+        return True
+
     def node_layers(self, batch: Batch) -> list[Tensor]:
         """Outputs [n, h] of the layers after the input."""
         M = batch_filter("adjacency", batch)
         h, outputs = self.first(batch), []
         for number, outer in enumerate(self.outer):
             h = h if number == 0 else self.inner[number - 1](h)
-            h = torch.relu(self.inner_norms[number](closed_sum(h, M)))
-            h = torch.relu(self.outer_norms[number](outer(h)))
+            h = rectified(self.inner_norms[number], closed_sum(h, M), batch.multiplicity)
+            h = rectified(self.outer_norms[number], outer(h), batch.multiplicity)
             outputs.append(h)
         return outputs
 
     def embed(self, batch: Batch) -> Tensor:
         """[B, (layers − 1)·h] readouts of all layers after the input."""
-        return torch.cat([self.pool(h, batch.batch, batch.ptr) for h in self.node_layers(batch)], dim=1)
+        return torch.cat([self._pooled(h, batch) for h in self.node_layers(batch)], dim=1)
+
+    def _pooled(self, h: Tensor, batch: Batch) -> Tensor:
+        """[B, ·] readout of node values [n, ·]."""
+        vectors: Tensor = self.pool(h, batch.batch, batch.ptr, batch.multiplicity)
+        return vectors
 
     def forward(self, batch: Batch) -> Tensor:
         """[B, C] logits: the sum of a linear layer on the graph vector of each layer."""
-        logits: Tensor = self.dropout(self.pool(self.input_score(batch), batch.batch, batch.ptr))
+        logits: Tensor = self.dropout(self._pooled(self.input_score(batch), batch))
         for score, vector in zip(self.scores, self.embed(batch).chunk(len(self.scores), dim=1), strict=True):
             logits = logits + self.dropout(score(vector))
         return logits
-
-
-def closed_sum(x: Tensor, M: Filter) -> Tensor:
-    """(I + A) x"""
-    return x + neighbor_sum(x, M)

@@ -12,6 +12,8 @@ from gcaps.batching.batch import Batch, Extras
 from gcaps.data.graphset import GraphSet
 from gcaps.data.targets import Task
 from gcaps.models.losses import loss_sum
+from gcaps.nn.cpu.blocks import is_supported
+from gcaps.nn.cpu.rows import chosen_rows
 
 
 class Network(nn.Module):
@@ -103,10 +105,13 @@ def node_product(batch: Batch, weight: Tensor) -> Tensor:
     """X W [n, out] for node features X of a batch and W [d, out], without writing out one-hot columns."""
     if batch.one_hot_index is None:
         return batch.dense @ weight
-    missing = weight.new_zeros(1, weight.size(1))
-    rows = torch.cat([weight[: batch.one_hot], missing])
-    at = torch.where(batch.one_hot_index < 0, batch.one_hot, batch.one_hot_index)
-    product = rows.index_select(0, at[:, 0])
-    for column in at.T[1:]:
-        product = product + rows.index_select(0, column)
+    if is_supported(weight):
+        product = chosen_rows(weight[: batch.one_hot], batch.one_hot_index)
+    else:
+        missing = weight.new_zeros(1, weight.size(1))
+        rows = torch.cat([weight[: batch.one_hot], missing])
+        at = torch.where(batch.one_hot_index < 0, batch.one_hot, batch.one_hot_index)
+        product = rows.index_select(0, at[:, 0])
+        for column in at.T[1:]:
+            product = product + rows.index_select(0, column)
     return product + batch.dense @ weight[batch.one_hot :] if batch.dense.size(1) else product

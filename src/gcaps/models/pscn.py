@@ -12,6 +12,8 @@ from gcaps.config import PSCNConfig
 from gcaps.data.graphset import GraphSet
 from gcaps.models.fields import ReceptiveFields
 from gcaps.models.network import InputLinear, Network
+from gcaps.nn.cpu.blocks import is_supported
+from gcaps.nn.cpu.rows import chosen_rows
 from gcaps.nn.regularization import Dropout
 
 LENGTH = 10
@@ -26,8 +28,8 @@ class PSCN(Network):
         y_i = ReLU(Σ_j W_j x_{v_j} + b),  i = 1..w;   1-D convolution over i of length 10;   dense layer;   dropout
 
     w is the average number of nodes of the training graphs; larger graphs are cut, smaller ones padded with zeros. The
-    first convolution applies every W_j to all nodes once and then sums over each field, so a node in several fields is
-    multiplied once for each position j.
+    first convolution sums the rows of W_j that the one-hot columns of each node of a field choose. Other columns are
+    multiplied by every W_j once for each node and then summed over each field.
 
     Logits do not depend on the order of the nodes if the features are functions of the colors that order the fields
     (labels, degrees). They may depend on it if nodes of the same color differ in their features (attributes, FGSD); the
@@ -74,13 +76,31 @@ class PSCN(Network):
         place = torch.arange(self.width, device=fields.device)
         present = place < batch.ptr.diff()[:, None]
         chosen = fields[(batch.ptr[:-1, None] + place)[present]]
-        products = self.first(batch).view(len(fields) * self.k, -1)
-        products = torch.cat([products, products.new_zeros(1, products.size(1))])
-        at = torch.where(chosen < 0, len(fields) * self.k, chosen * self.k + torch.arange(self.k, device=place.device))
-        summed = products.index_select(0, at.flatten()).view(*at.shape, -1).sum(1)
+        summed = self._field_sums(batch, chosen)
         sequence = summed.new_zeros(len(present), self.width, summed.size(1))
         sequence[present] = summed
         return torch.relu(sequence + self.bias)
+
+    def _field_sums(self, batch: Batch, chosen: Tensor) -> Tensor:
+        """[m, channels] Σ_j W_j x_{v_j} of fields [m, k] of nodes, −1 for none."""
+        place = torch.arange(self.k, device=chosen.device)
+        if batch.one_hot_index is None or not is_supported(self.first.weight):
+            return self._sums_of_products(self.first(batch), chosen, place)
+        # one-hot columns choose rows of W, without a product for every node and position
+        columns = batch.one_hot_index[chosen]
+        at = torch.where((chosen.unsqueeze(2) < 0) | (columns < 0), -1, columns * self.k + place.unsqueeze(1))
+        summed = chosen_rows(self.first.weight[: batch.one_hot].reshape(batch.one_hot * self.k, -1), at.flatten(1))
+        if not batch.dense.size(1):
+            return summed
+        return summed + self._sums_of_products(batch.dense @ self.first.weight[batch.one_hot :], chosen, place)
+
+    def _sums_of_products(self, products: Tensor, chosen: Tensor, place: Tensor) -> Tensor:
+        """The same from the products [n, k·channels] of all nodes with every W_j."""
+        n = len(products)
+        products = products.view(n * self.k, -1)
+        products = torch.cat([products, products.new_zeros(1, products.size(1))])
+        at = torch.where(chosen < 0, n * self.k, chosen * self.k + place)
+        return products.index_select(0, at.flatten()).view(*at.shape, -1).sum(1)
 
     def embed(self, batch: Batch) -> Tensor:
         """[B, ·] output of the second convolution."""

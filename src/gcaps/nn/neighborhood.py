@@ -34,6 +34,29 @@ def neighbor_sum(x: Tensor, M: Filter) -> Tensor:
     return out
 
 
+class _Closed(torch.autograd.Function):
+    """x plus its sparse product."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, A: CSR, A_t: CSR) -> Tensor:
+        ctx.A_t = A_t
+        return A.matmul(x).add_(x)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        grad = grad.contiguous()
+        return ctx.A_t.matmul(grad).add_(grad), None, None
+
+
+def closed_sum(x: Tensor, M: Filter) -> Tensor:
+    """(I + A) x, x [n, c]."""
+    if torch.compiler.is_compiling() or (M.A.value is not None and M.A.value.requires_grad):
+        return x + M.A.matmul(x)
+    out: Tensor = _Closed.apply(x, M.A, M.A_t)  # type: ignore[no-untyped-call]
+    return out
+
+
 def filter_product(x: Tensor, M: Filter) -> Tensor:
     """M x, x [n, c]."""
     if M.requires_grad or torch.compiler.is_compiling():

@@ -75,6 +75,25 @@ class _SegmentMean(torch.autograd.Function):
         return (grad / ctx.size).index_select(0, ctx.index), None, None
 
 
+def segment_sum(x: Tensor, index: Tensor, ptr: Tensor, count: Tensor | None) -> Tensor:
+    """[B, c] sum of the rows of each graph in x [n, c], each counted ``count`` [n] times, or once."""
+    total: Tensor = _SegmentSum.apply(x, index, ptr, count)  # type: ignore[no-untyped-call]
+    return total
+
+
+class _SegmentSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, index: Tensor, ptr: Tensor, count: Tensor | None) -> Tensor:
+        ctx.index, ctx.count = index, count
+        return CSR(ptr, torch.arange(len(index), device=x.device), count).matmul(x)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        rows = grad.index_select(0, ctx.index)
+        return rows if ctx.count is None else rows.mul_(ctx.count.unsqueeze(1)), None, None, None
+
+
 def segment_covariance(x: Tensor, mean: Tensor, index: Tensor, ptr: Tensor) -> Tensor:
     """[B, c, c] C = (1/N)(Z − μ)ᵀ(Z − μ) of the rows Z of each graph in x, given their mean (Eq. 7).
 

@@ -10,13 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from gcaps.nn.cpu.blocks import is_supported
+from gcaps.nn.cpu.norm import normalized
 from gcaps.nn.distributed import Share, current_share, is_distributed, merged_statistics, sum_over_processes
 
 
 class BatchNorm(nn.BatchNorm1d):
     """torch's BatchNorm1d; in distributed training, with the statistics of the rows of all processes.
 
-    torch's SyncBatchNorm does not run on CPU.
+    torch's SyncBatchNorm does not run on CPU. Rows that represent several nodes count as often in the statistics.
 
     Args:
         num_features: columns to normalise.
@@ -36,17 +38,50 @@ class BatchNorm(nn.BatchNorm1d):
     def _normalize(self, x: Tensor) -> Tensor:
         if torch.compiler.is_compiling() or not (self.training and is_distributed()):
             return super().forward(x)
-        out: Tensor = _SynchronizedNorm.apply(x, self.weight, self.bias, self)  # type: ignore[no-untyped-call]
+        return self._synchronized(x, None)
+
+    def rectified(self, x: Tensor, multiplicity: Tensor | None = None) -> Tensor:
+        """ReLU of the normalised rows of x [n, w], as one operation in training on CPU.
+
+        Args:
+            x: [n, w].
+            multiplicity: [n] number of nodes that each row represents; None if each is one.
+        """
+        if not self.training or (multiplicity is None and not is_supported(x)):
+            return torch.relu(self._normalize(x))
+        if is_distributed() or not is_supported(x):
+            return torch.relu(self._synchronized(x, multiplicity))
+        if len(x) == 1 and (multiplicity is None or multiplicity.sum() == 1):
+            raise ValueError("batch normalisation needs more than one node in training")
+        assert self.running_mean is not None
+        assert self.running_var is not None
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+        state = self.running_mean, self.running_var, self.momentum or 0.0, self.eps
+        return normalized(x, self.weight, self.bias, state, multiplicity, relu=True)
+
+    def _synchronized(self, x: Tensor, multiplicity: Tensor | None) -> Tensor:
+        out: Tensor = _SynchronizedNorm.apply(x, self.weight, self.bias, self, multiplicity)  # type: ignore[no-untyped-call]
         return out
+
+
+def rectified(norm: nn.Module, x: Tensor, multiplicity: Tensor | None) -> Tensor:
+    """ReLU of the rows of x as normalised by ``norm``; see :meth:`BatchNorm.rectified`."""
+    assert isinstance(norm, BatchNorm)
+    return norm.rectified(x, multiplicity)
 
 
 class _SynchronizedNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, gamma: Tensor, beta: Tensor, norm: nn.BatchNorm1d) -> Tensor:
+    def forward(
+        ctx: Any, x: Tensor, gamma: Tensor, beta: Tensor, norm: nn.BatchNorm1d, multiplicity: Tensor | None
+    ) -> Tensor:
         values = x.detach().double()
-        own = values.mean(0) if len(x) else values.new_zeros(x.size(1))
-        statistics = torch.stack([own, (values - own).square().sum(0)])
-        mean, squares, total = merged_statistics(statistics, len(x))
+        count = values.new_ones(len(x), 1) if multiplicity is None else multiplicity.double().unsqueeze(1)
+        number = int(count.sum())
+        own = (count * values).sum(0) / max(number, 1)
+        statistics = torch.stack([own, (count * (values - own).square()).sum(0)])
+        mean, squares, total = merged_statistics(statistics, number)
         mean, variance = mean.to(x), (squares / total).to(x)
         momentum = norm.momentum or 0.0
         assert norm.running_mean is not None
@@ -57,17 +92,19 @@ class _SynchronizedNorm(torch.autograd.Function):
             norm.num_batches_tracked.add_(1)
         inverse = (variance + norm.eps).rsqrt()
         scaled = (x - mean) * inverse
-        ctx.total = total
+        ctx.total, ctx.count = total, None if multiplicity is None else count.to(x)
         ctx.save_for_backward(scaled, gamma, inverse)
         return scaled * gamma + beta
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None]:
         scaled, gamma, inverse = ctx.saved_tensors
         own = torch.stack([grad.sum(0), (grad * scaled).sum(0)])
         mean = sum_over_processes(own.double()).to(grad) / ctx.total
-        return gamma * inverse * (grad - mean[0] - scaled * mean[1]), own[1], own[0], None
+        through = mean[0] + scaled * mean[1]
+        through = through if ctx.count is None else ctx.count * through
+        return gamma * inverse * (grad - through), own[1], own[0], None, None
 
 
 class Dropout(nn.Dropout):
