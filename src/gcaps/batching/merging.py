@@ -1,6 +1,6 @@
 """Merge nodes that no network can distinguish into one row each: smaller batches with the same result.
 
-Nodes with the same stable color (:func:`gcaps.data.hashing.stable_colors`) and the same features have the same capsules
+Nodes with the same stable color (:func:`gcaps.data.hashing.stable_colors`) and the same features have the same values
 in every layer, whatever the weights. Leaves of one hub and members of one clique are of that kind, so an ego network of
 twenty actors may have four rows and few arcs. A row represents m nodes: A_ab is the number of neighbors in row b of any
 node in row a, and m_a A_ab = m_b A_ba. Means, covariances and batch statistics count a row m times.

@@ -42,7 +42,8 @@ class ECC(Network):
 
     In max pooling, a node that is kept takes the largest values of itself and its neighbors in the finer graph. The
     coarser graphs come from :func:`gcaps.models.coarsening.pyramid`, which documents the differences from the authors';
-    they are computed once for a set.
+    they are computed once for a set. Where edges have no features, nodes that no network can distinguish are merged in
+    all of them (:mod:`gcaps.batching.merging`).
 
     Args:
         in_channels: columns of the node features.

@@ -86,6 +86,8 @@ class EdgeConditionedConv(nn.Module):
     of H + 1 matrices, so V_h x_j is computed for each node and combined for each edge: out = Σ_h A_h (X V_h) with
     sparse A_h of values ReLU(U e + u)_h. This takes (H + 2) · c' numbers for a node and H for an edge.
 
+    With one edge feature Θ is piecewise linear, and :func:`gcaps.nn.cpu.scalar_edges.piecewise_sum` computes the same.
+
     Args:
         in_channels, out_channels: widths c and c'.
         edge_channels: number of edge features; with 0, Θ = V_0 for all edges.

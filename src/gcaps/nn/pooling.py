@@ -36,13 +36,10 @@ class MeanPool(nn.Module):
     ) -> Tensor:
         """[B, c]"""
         index, ptr = segments(x, index, ptr)
-        if multiplicity is not None or (self.total and is_supported(x)):
-            count = None if multiplicity is None else multiplicity.to(x.dtype)
+        if multiplicity is not None:
+            count = multiplicity.to(x.dtype)
             sums = segment_sum(x, index, ptr, count)
-            if self.total:
-                return sums
-            assert count is not None
-            return sums / segment_sum(count.unsqueeze(1), index, ptr, None).clamp_min(1)
+            return sums if self.total else sums / segment_sum(count.unsqueeze(1), index, ptr, None).clamp_min(1)
         mean = segment_mean(x, index, ptr)
         return mean * ptr.diff().unsqueeze(1) if self.total else mean
 
