@@ -59,7 +59,7 @@ def run(
     """
     options = reading_options(data, **read, predicting=True)
     from gcaps.errors import ConfigError
-    from gcaps.files import replacing
+    from gcaps.files import output_text
     from gcaps.persistence import load_model
 
     estimator = load_model(model)
@@ -73,7 +73,7 @@ def run(
         for line in table:
             typer.echo(line, nl=False)
     else:
-        with replacing(output) as draft, draft.open("w", encoding="utf-8", newline="") as text:
+        with output_text(output) as text:
             text.writelines(table)
         typer.echo(f"{output}: {tally.graphs:,} predictions", err=True)
     report_skipped(tally.skipped, tally.more_skipped)
