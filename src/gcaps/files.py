@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,6 +32,12 @@ MAX_BYTES = 1 << 36
 """Size of the largest file that is read, and of what a compressed one may unpack to (64 GiB); ``GCAPS_MAX_BYTES``."""
 MAX_PARSED_BYTES = 1 << 32
 """The same for formats that are parsed as a whole: JSON, GraphML, NPZ, parquet (4 GiB)."""
+MAX_RATIO = 100
+"""What a compressed file may unpack to, as a multiple of its size; ``GCAPS_MAX_RATIO``."""
+FREE_BYTES = 1 << 26
+"""What any compressed file may unpack to, however small it is (64 MiB)."""
+MAX_LINE = 1 << 20
+"""Characters of the longest line of a text (1 MiB); ``GCAPS_MAX_LINE``."""
 _SPECIAL = {
     stat.S_IFIFO: "a named pipe, which may never end",
     stat.S_IFCHR: "a device, which may never end",
@@ -46,9 +53,30 @@ _HERE = -100
 
 def max_bytes(default: int = MAX_BYTES) -> int:
     """Largest number of bytes that may be read from a file: the environment variable ``GCAPS_MAX_BYTES``."""
-    own = os.environ.get("GCAPS_MAX_BYTES", "")
+    return _limit("GCAPS_MAX_BYTES", default, "bytes")
+
+
+def max_line() -> int:
+    """Largest number of characters of a line: the environment variable ``GCAPS_MAX_LINE``."""
+    return _limit("GCAPS_MAX_LINE", MAX_LINE, "characters")
+
+
+def max_unpacked(packed: int, limit: int = MAX_BYTES, free: int = FREE_BYTES) -> int:
+    """Largest number of bytes that ``packed`` bytes may unpack to; the environment variable ``GCAPS_MAX_RATIO``."""
+    return min(max_bytes(limit), max(free, packed * _limit("GCAPS_MAX_RATIO", MAX_RATIO, "times")))
+
+
+def unpacks_to(size: int | None, packed: int) -> str:
+    """Return the message for a file that unpacks to more than :func:`max_unpacked`."""
+    what = "more than that" if size is None else f"{size:,} bytes"
+    remedy = "unpack it first, or set GCAPS_MAX_RATIO"
+    return f"has {packed:,} bytes and unpacks to {what}, beyond the limit of {max_unpacked(packed):,}; {remedy}"
+
+
+def _limit(variable: str, default: int, what: str) -> int:
+    own = os.environ.get(variable, "")
     if own and not (own.isascii() and own.isdecimal() and len(own) < 19):
-        raise ConfigError(f"GCAPS_MAX_BYTES is {own[:40]!r}; it should be a number of bytes")
+        raise ConfigError(f"{variable} is {own[:40]!r}; it should be a number of {what}")
     return int(own) if own else default
 
 
@@ -125,7 +153,7 @@ def too_large(size: int, limit: int = MAX_BYTES) -> str:
     return f"has {size:,} bytes, more than the limit of {max_bytes(limit):,}; split it, or set GCAPS_MAX_BYTES"
 
 
-def open_file(path: str | Path, limit: int = MAX_BYTES) -> IO[bytes]:
+def open_file(path: str | Path, limit: int = MAX_BYTES) -> BufferedReader:
     """Open a regular file of at most ``limit`` bytes for reading; what is opened is what was checked.
 
     Raises:
@@ -146,7 +174,7 @@ def open_file(path: str | Path, limit: int = MAX_BYTES) -> IO[bytes]:
 
 
 @contextmanager
-def opened(path: str | Path, limit: int = MAX_BYTES) -> Iterator[IO[bytes]]:
+def opened(path: str | Path, limit: int = MAX_BYTES) -> Iterator[BufferedReader]:
     """:func:`open_file` as a context; an error of the operating system while reading becomes a DataError too."""
     with open_file(path, limit) as stream:
         try:

@@ -56,7 +56,7 @@ def list_(root: Root = None) -> None:
         table.add_column(title, justify="right" if title in ("graphs", "classes", "avg. nodes") else "left")
     for entry in CATALOG.values():
         path = find(entry.name, root)
-        hint = {"embedded": 'pip install "gcaps\\[demo]"', "TU": f"gcaps data get {entry.name}", "generated": "yes"}
+        hint = {"embedded": 'pip install "gcaps[demo]"', "TU": f"gcaps data get {entry.name}", "generated": "yes"}
         here = "yes" if path is not None else hint.get(entry.source, "bring the file")
         table.add_row(entry.name, f"{entry.graphs:,}", str(entry.classes), f"{entry.nodes:.2f}", here, entry.remark)
     _print(table)
@@ -195,15 +195,14 @@ def _advice(found: Facts, source: str, target: str | None) -> Iterator[str]:
 
 
 def _print(what: RenderableType) -> None:
-    from rich.console import Console
+    from gcaps.terminal import Terminal
 
-    Console(highlight=False, soft_wrap=True).print(what)
+    Terminal(highlight=False, soft_wrap=True).print(what)
 
 
 @contextmanager
 def _progress(name: str, *, bytes_: bool = True) -> Iterator[Progress]:
     """A bar on the terminal's error channel, so that standard output holds the result alone."""
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         DownloadColumn,
@@ -214,9 +213,11 @@ def _progress(name: str, *, bytes_: bool = True) -> Iterator[Progress]:
     )
     from rich.progress import Progress as Bar
 
+    from gcaps.terminal import Terminal
+
     amount = (DownloadColumn(), TransferSpeedColumn()) if bytes_ else (TaskProgressColumn(),)
-    columns = (TextColumn("{task.description}"), BarColumn(), *amount)
-    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), *amount)
+    console = Terminal(stderr=True)
     silent = not console.is_terminal
     with Bar(*columns, TimeRemainingColumn(), console=console, transient=True, disable=silent) as bar:
         task = bar.add_task(name, total=None)

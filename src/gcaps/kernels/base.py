@@ -339,8 +339,9 @@ def map_threads(
     with ThreadPoolExecutor(threads) as pool:
         results = pool.map(function, items)
         if verbose:
-            from rich.console import Console
             from rich.progress import track
 
-            return list(track(results, title, len(items), console=Console(stderr=True)))
+            from gcaps.terminal import Terminal
+
+            return list(track(results, title, len(items), console=Terminal(stderr=True)))
         return list(results)
