@@ -118,10 +118,8 @@ class Drawing:
         """Add text; ``anchor`` is the end of its baseline (start, middle, end) at the point."""
         anchors = "" if anchor == "start" else f' text-anchor="{anchor}"'
         kinds = f' class="{kind}"' if kind else ""
-        self.parts.append(
-            shown = escape(visible(words))
-            f'<text x="{coordinate(x)}" y="{coordinate(y)}"{anchors}{kinds}>{shown}</text>'
-        )
+        shown = escape(visible(words))
+        self.parts.append(f'<text x="{coordinate(x)}" y="{coordinate(y)}"{anchors}{kinds}>{shown}</text>')
 
     def axes(
         self, x: Scale, y: Scale, titles: tuple[str, str], y_text: Callable[[float], str] | None = None, count: int = 5

@@ -151,7 +151,8 @@ def _discs(places: Any, molecule: Any, marks: Sequence[AtomMark]) -> str:
     radius = coordinate(0.46 * float(np.median(lengths)) if len(lengths) else 0.46 * MARKED_BOND_LENGTH)
     return "".join(
         f'<circle class="{"raises" if mark.strength >= 0 else "lowers"}" cx="{coordinate(x)}" cy="{coordinate(y)}" '
-        f'r="{radius}" fill-opacity="{opacity(mark.strength):.2f}"><title>{escape(visible(mark.words))}</title></circle>'
+        f'r="{radius}" fill-opacity="{opacity(mark.strength):.2f}">'
+        f"<title>{escape(visible(mark.words))}</title></circle>"
         for (x, y), mark in zip(places.tolist(), marks, strict=True)
     )
 
