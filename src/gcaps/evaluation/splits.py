@@ -403,7 +403,7 @@ class FoldSides(Page):
 
 def _fold(entry: dict[str, object], place: str, num_graphs: int) -> Fold:
     sides: dict[str, Ints] = {}
-    problem = "train, validation and test must be lists of graph numbers"
+    problem = "train, validation and test must each be a list of graph numbers"
     found = validated(FoldSides, entry, problem, lambda text: DataError(text, place))
     for side, values in found:
         sides[side] = np.asarray(values, dtype=np.int64)

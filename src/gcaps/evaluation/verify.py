@@ -78,16 +78,16 @@ def _verdicts(
     for (name, label), outcomes in groups.items():
         what = f"{place}: {name} {label}"
         recorded = _pick(outcomes, fold, what)
-        if (name, label) in claims:
-            yield Verdict(what, "different", claims[name, label])
-            continue
         try:
             planned = comparison.plan.of(name)
             if name not in graphs:  # one set at a time is kept
                 graphs = {name: planned.load()}
-            yield _verdict(comparison.plan, planned, graphs[name], recorded, what)
+            found = _verdict(comparison.plan, planned, graphs[name], recorded, what)
         except GcapsError as error:
-            yield Verdict(what, "not comparable", str(error))
+            found = Verdict(what, "not comparable", str(error))
+        if (name, label) in claims and found.verdict != "different":
+            found = Verdict(what, "different", claims[name, label])
+        yield found
 
 
 def _pick(outcomes: list[Outcome], number: int | None, name: str) -> Outcome:
