@@ -134,7 +134,9 @@ def test_a_page_that_was_changed_after_saving_is_refused(model, tmp_path):
 def test_a_model_that_contradicts_itself_is_refused_before_anything_is_allocated(graphs, tmp_path, change, words):
     from gcaps import GraphCapsuleClassifier
 
-    GraphCapsuleClassifier(epochs=1, features="labels", ensemble_size=1, with_svm=False).fit(graphs).save(tmp_path / "m")
+    GraphCapsuleClassifier(epochs=1, features="labels", ensemble_size=1, with_svm=False).fit(graphs).save(
+        tmp_path / "m"
+    )
     damage_page(change)(tmp_path / "m")
     with pytest.raises(ModelError, match=words):
         load_model(tmp_path / "m")

@@ -43,6 +43,6 @@ def test_entities_of_xml_are_refused(tmp_path):
 
 
 def test_a_grid_is_counted_before_it_is_expanded():
-    grid = {"gcaps": dict.fromkeys(("lr", "decay", "validation"), [i / 200 for i in range(1, 200)])}
+    grid = {"gcaps": {name: [i / 200 for i in range(1, 200)] for name in ("lr", "decay", "validation")}}
     with pytest.raises(ConfigError, match="7,880,599 configurations"):
         configurations("gcaps", grid)

@@ -112,21 +112,27 @@ def check(
     """Read a data set and say what is in it: task, targets, missing values, duplicates, rows that were left out.
 
     A fault is one line that names the file, its line and the remedy, with exit code 3. Duplicates are counted because
-    a graph that is both in a training and in a test fold makes every method look better than it is.
+    a graph that is both in a training and in a test fold makes every method look better than it is. Of a saved set the
+    checksums of all arrays are compared.
 
     Example: [bold]gcaps data check MUTAG[/bold]  or  [bold]gcaps data check BACE.csv --target Class[/bold]
     """
     options = reading_options(source, **read, predicting=unlabelled, root=root)
     from gcaps.data.audit import facts
-    from gcaps.data.catalog import load
+    from gcaps.data.catalog import load, located
+    from gcaps.data.storage import is_saved, open_saved
+    from gcaps.escaping import visible
 
+    place = located(source, root)
+    if place is not None and is_saved(place):
+        open_saved(place, verify=True)  # checksums, too
     with reading_bar(source) as progress:
         graphs = load(source, root, **options, progress=progress)
     found = facts(graphs)
     for part in _tables(found):
         _print(part)
     for line in _advice(found, source, read["target"]):
-        typer.echo(line)
+        typer.echo(visible(line))
 
 
 @app.command("convert")
