@@ -186,6 +186,11 @@ def with_weights(build: Callable[[], Network], arrays: dict[str, Array]) -> Netw
             raise ModelError(f"{name} is {found}, the settings make it {shapes.get(name)}")
     network = build()
     network.load_state_dict(tensors)
+    for part in network.modules():
+        if isinstance(part, RandomCapsuleSVM) and part.task == "classification":
+            present = part.present.tolist()
+            if present != sorted(set(present)) or any(not 0 <= code < part.outputs for code in present):
+                raise ModelError("the SVM is damaged (it names a class that there is not)")
     return network
 
 

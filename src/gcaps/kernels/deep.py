@@ -100,6 +100,8 @@ class DeepGraphKernel(GraphKernel):
         width = len(self.base_.vocabulary_)
         if len(self._columns_) and not 0 <= self._columns_.min() <= self._columns_.max() < width:
             raise ModelError(f"{DAMAGED} (a column does not exist)")
+        if (np.diff(self._columns_) <= 0).any():
+            raise ModelError(f"{DAMAGED} (its columns do not ascend)")
         self._vectors_ = require_array(arrays, "vectors", "f", (len(self._columns_), None))
         self._embedded_ = require_array(arrays, "embedded", "f", (len(self._scale_), self._vectors_.shape[1]))
         return self
