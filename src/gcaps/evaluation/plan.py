@@ -46,7 +46,7 @@ TEST_ONLY = "test:"
 
 MAX_CONFIGURATIONS = 4096
 """Configurations that a grid may have."""
-FoldDigest = Annotated[str, Field(pattern=rf"^({TEST_ONLY})?[0-9a-f]{{64}}$|^$")]
+FoldDigest = Annotated[str, Field(pattern=rf"^({TEST_ONLY})?([0-9a-f]{{64}})?$")]
 """What a plan knows of a fold."""
 
 _SECONDS: dict[str, float] = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
