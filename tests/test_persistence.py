@@ -75,6 +75,7 @@ def damage_page(change):
     def damage(folder):
         page = json.loads((folder / "model.json").read_text())
         change(page)
+        page["sha256"] = persistence._digest(page)  # as whoever makes a model on purpose would
         (folder / "model.json").write_text(json.dumps(page))
 
     return damage
@@ -106,3 +107,46 @@ def test_a_damaged_model_is_one_clear_error(model, tmp_path, damage, words):
 def test_what_is_no_model_is_an_error(tmp_path):
     with pytest.raises(ModelError, match="not a saved model"):
         load_model(tmp_path / "nothing")
+
+
+def test_a_page_that_was_changed_after_saving_is_refused(model, tmp_path):
+    model.save(tmp_path / "m")
+    file = tmp_path / "m" / "model.json"
+    page = json.loads(file.read_text())
+    page["target"]["names"] = ["other"]
+    file.write_text(json.dumps(page))
+    with pytest.raises(ModelError, match="was changed after the model was saved"):
+        load_model(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda page: page["state"]["features"]["labels"].update(values=[list(range(-100, 7))]), "columns"),
+        (lambda page: page["state"]["features"]["labels"]["values"][0].reverse(), "ascend"),
+        (lambda page: page["resolved"].update(layers=100_000), "layers"),
+        (lambda page: page["resolved"].update(hidden=4096), "the settings make it"),
+        (lambda page: page["state"].update(in_channels=1 << 25), "the network takes"),
+        (lambda page: page["target"]["classes"]["names"].reverse(), "ascend"),
+        (lambda page: page["state"].update(seed="0"), "seed"),
+    ],
+)
+def test_a_model_that_contradicts_itself_is_refused_before_anything_is_allocated(graphs, tmp_path, change, words):
+    from gcaps import GraphCapsuleClassifier
+
+    GraphCapsuleClassifier(epochs=1, features="labels", ensemble_size=1, with_svm=False).fit(graphs).save(
+        tmp_path / "m"
+    )
+    damage_page(change)(tmp_path / "m")
+    with pytest.raises(ModelError, match=words):
+        load_model(tmp_path / "m")
+
+
+def test_weights_that_are_not_finite_are_refused(model, tmp_path, monkeypatch):
+    arrays, values = model.state()
+    name = next(name for name, array in arrays.items() if array.dtype.kind == "f" and array.size)
+    arrays[name] = np.full_like(arrays[name], np.nan)
+    monkeypatch.setattr(type(model), "state", lambda self: (arrays, values))
+    model.save(tmp_path / "m")
+    with pytest.raises(ModelError, match="not finite"):
+        load_model(tmp_path / "m")

@@ -1,47 +1,100 @@
-"""An estimator on disk: a folder with arrays (safetensors) and a JSON page. Nothing in it can run code."""
+"""An estimator on disk: a folder with arrays (safetensors) and a JSON page. Nothing in it can run code.
+
+``model.json`` ends with a checksum of itself, of the arrays and of the members of an ensemble. A model that was
+altered or damaged is refused; one that someone made on purpose is checked like any input from outside: types, shapes,
+finite numbers, and that everything the model computes with lies within its arrays.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import load, save_file
 
 from gcaps.data.arrays import Array
 from gcaps.data.molecules.preparation import MoleculePreparation
 from gcaps.data.targets import Target
-from gcaps.errors import ConfigError, GcapsError, ModelError
+from gcaps.documents import Count, Digest, Name, Page, parse_json, read_json, validated
+from gcaps.errors import ConfigError, DataError, GcapsError, ModelError
 from gcaps.estimators.registry import estimator_named
-from gcaps.files import replacing, write_json
+from gcaps.files import MAX_PARSED_BYTES, exists, is_file, read_bytes, replacing, write_json
 from gcaps.version import __version__
 
 if TYPE_CHECKING:
     from gcaps.estimators.base import GraphEstimator
 
 PAGE, ARRAYS, MEMBERS = "model.json", "model.safetensors", "members"
-FORMAT = 4
+FORMAT = 5
+MAX_MEMBERS = 64
+MAX_NESTING = 3
+"""Ensembles within ensembles."""
+
+
+class DataFacts(Page):
+    """What a model says of its training graphs."""
+
+    name: Name
+    fingerprint: Digest
+    graphs: Count
+
+
+class Manifest(Page):
+    """The page of a saved model."""
+
+    format: Literal[5]
+    gcaps: Name
+    estimator: Name
+    """Name of its class."""
+    method: Name
+    parameters: dict[Name, Any]
+    """The constructor's arguments; settings are validated by those of the method."""
+    resolved: dict[Name, Any]
+    """The settings of the fit, without any ``auto``."""
+    resolution: list[str]
+    target: dict[Name, Any]
+    """See :class:`gcaps.data.targets.TargetState`."""
+    data: DataFacts | dict[Name, Any]
+    preparation: MoleculePreparation | None
+    state: dict[Name, Any]
+    """JSON values of the fitted estimator, each validated by its class."""
+    members: Annotated[list[Digest], Field(max_length=MAX_MEMBERS)]
+    """Checksums of the members of an ensemble."""
+    arrays: Digest
+    """Checksum of ``model.safetensors``."""
+    sha256: Digest
+    """Checksum of all other fields of this page."""
 
 
 def save(estimator: GraphEstimator, path: str | Path) -> None:
     """Write a fitted estimator to the folder ``path``; a model that was there before is replaced as a whole."""
     goal = Path(path)
-    if goal.exists() and not (goal / PAGE).is_file():
-        raise ModelError(f"{goal}: exists and is not a saved model; choose another name")
+    require_replaceable(goal)
     with replacing(goal) as folder:
         _write(estimator, folder)
 
 
-def _write(estimator: GraphEstimator, folder: Path) -> None:
+def require_replaceable(goal: Path) -> None:
+    """Raise a ModelError if something that is not a saved model is at ``goal``."""
+    try:
+        if not exists(goal) or is_file(goal / PAGE):
+            return
+    except DataError as error:
+        raise ModelError(str(error)) from error
+    raise ModelError(f"{goal}: exists and is not a saved model; choose another name")
+
+
+def _write(estimator: GraphEstimator, folder: Path) -> str:
+    """Write a model and its members; return its checksum."""
     folder.mkdir(parents=True)
     arrays, values = estimator.state()
-    save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / ARRAYS)
+    save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, folder / ARRAYS)
     members: list[GraphEstimator] = getattr(estimator, "members", [])
-    for number, member in enumerate(members):
-        _write(member, folder / MEMBERS / str(number))
     page = {
         "format": FORMAT,
         "gcaps": __version__,
@@ -54,10 +107,18 @@ def _write(estimator: GraphEstimator, folder: Path) -> None:
         "data": getattr(estimator, "data_", {}),
         "preparation": None if estimator.preparation_ is None else estimator.preparation_.to_dict(),
         "state": values,
-        "members": len(members),
-        "sha256": hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest(),
+        "members": [_write(member, folder / MEMBERS / str(number)) for number, member in enumerate(members)],
+        "arrays": hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest(),
     }
+    page["sha256"] = _digest(page)
     write_json(folder / PAGE, page)
+    return str(page["sha256"])
+
+
+def _digest(page: dict[str, Any]) -> str:
+    """SHA-256 of all fields but the checksum itself."""
+    others = {name: value for name, value in page.items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(others, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
 def _parameters(estimator: GraphEstimator) -> dict[str, Any]:
@@ -80,37 +141,82 @@ def load_model(path: str | Path) -> GraphEstimator:
     folder = Path(path)
     try:
         return _read(folder)
-    except ModelError:
-        raise
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise ModelError(f"{folder}: is not a saved model ({error.filename} is missing)") from error
+    except ModelError as error:
+        raise error if str(error).startswith(str(folder)) else ModelError(f"{folder}: {error}") from error
     except (
-        *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RuntimeError),
-        *(SafetensorError, ConfigError, GcapsError),
+        *(OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, RuntimeError, OverflowError),
+        *(MemoryError, AssertionError, SafetensorError, ConfigError, GcapsError),
     ) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ModelError(f"{folder}: is damaged or not a gcaps model ({reason})") from error
+        raise ModelError(f"{folder}: is damaged or not a gcaps model ({reason[:300]})") from error
 
 
-def _read(folder: Path) -> GraphEstimator:
-    page = json.loads((folder / PAGE).read_text(encoding="utf-8"))
-    if page["format"] != FORMAT:
-        raise ModelError(f"{folder}: has format {page['format']}, this gcaps reads format {FORMAT}; train it anew")
-    if hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest() != page["sha256"]:
+def _read(folder: Path, expected: str | None = None, depth: int = 0) -> GraphEstimator:
+    """Read a model whose checksum is ``expected``, where that is known."""
+    if depth > MAX_NESTING:
+        raise ModelError(f"{folder}: has ensembles within ensembles; refused")
+    for name in (PAGE, ARRAYS):
+        if not is_file(folder / name):
+            raise ModelError(f"{folder}: is not a saved model ({folder / name} is missing)")
+    raw = read_json(folder / PAGE)
+    found = raw.get("format") if isinstance(raw, dict) else None
+    if isinstance(found, int) and found != FORMAT:
+        raise ModelError(f"{folder}: has format {found}, this gcaps reads format {FORMAT}; train it anew")
+    page = validated(Manifest, raw, f"{folder / PAGE}: is damaged", ModelError)
+    if _digest(raw) != page.sha256 or (expected is not None and expected != page.sha256):
+        raise ModelError(f"{folder / PAGE}: was changed after the model was saved; save it again")
+    content = read_bytes(folder / ARRAYS, MAX_PARSED_BYTES)
+    if hashlib.sha256(content).hexdigest() != page.arrays:
         raise ModelError(f"{folder / ARRAYS}: is not the file that {PAGE} was written with; save the model again")
-    kind: Any = estimator_named(page["estimator"])
-    parameters = {name: tuple(v) if isinstance(v, list) else v for name, v in page["parameters"].items()}
-    estimator: GraphEstimator = kind(**_required(page["estimator"], parameters))
-    estimator.target_ = Target.from_dict(page["target"])
-    estimator.resolved_, estimator.data_ = dict(page["resolved"]), dict(page["data"])
-    prepared = page["preparation"]
-    estimator.preparation_ = None if prepared is None else MoleculePreparation.from_dict(prepared)
+    arrays = _arrays(content, folder / ARRAYS)
+    kind: Any = estimator_named(page.estimator)
+    parameters = {name: tuple(v) if isinstance(v, list) else v for name, v in page.parameters.items()}
+    estimator: GraphEstimator = kind(**_required(page.estimator, parameters))
+    if estimator.method != page.method:
+        raise ModelError(f"{folder / PAGE}: is damaged (a {page.estimator} is not of method {page.method!r})")
+    estimator.target_ = Target.from_dict(page.target)
+    estimator.resolved_ = dict(page.resolved)
+    estimator.data_ = page.data.model_dump() if isinstance(page.data, DataFacts) else dict(page.data)
+    estimator.preparation_ = page.preparation
     estimator.resolution_, estimator.chosen_, estimator.curves_, estimator.epoch_ = [], {}, None, 1
-    arrays: dict[str, Array] = dict(load_file(folder / ARRAYS))
-    estimator.restore(arrays, page["state"])
-    if page["members"]:
-        estimator.estimators_ = [_read(folder / MEMBERS / str(n)) for n in range(int(page["members"]))]
+    estimator.restore(arrays, page.state)
+    if page.members:
+        estimator.estimators_ = [
+            _read(folder / MEMBERS / str(number), digest, depth + 1) for number, digest in enumerate(page.members)
+        ]
+        if any(_predicts_otherwise(member.target_, estimator.target_) for member in estimator.estimators_):
+            raise ModelError(f"{folder}: is damaged (its members predict other targets)")
     return estimator
+
+
+def _predicts_otherwise(one: Target, other: Target) -> bool:
+    return (one.task, one.names) != (other.task, other.names) or not np.array_equal(
+        np.zeros(0) if one.classes is None else one.classes, np.zeros(0) if other.classes is None else other.classes
+    )
+
+
+def _arrays(content: bytes, file: Path) -> dict[str, Array]:
+    """Return the arrays of a safetensors file, of the size that its header says, with finite numbers."""
+    length = int.from_bytes(content[:8], "little")
+    header = parse_json(content[8 : 8 + length], str(file)) if length <= len(content) - 8 else None
+    facts = validated(dict[str, TensorFacts], header, f"{file}: is damaged", ModelError)
+    if max((tensor.data_offsets[1] for tensor in facts.values()), default=0) != len(content) - 8 - length:
+        raise ModelError(f"{file}: is damaged (its header does not fit its size)")
+    arrays: dict[str, Array] = dict(load(content))
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ModelError(f"{file}: holds numbers that are not finite ({name}); train the model again")
+        if array.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
+            raise ModelError(f"{file}: is damaged ({name} holds no booleans)")
+    return arrays
+
+
+class TensorFacts(Page):
+    """What the header of a safetensors file says of an array."""
+
+    dtype: Literal["F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "BOOL"]
+    shape: Annotated[list[Count], Field(max_length=8)]
+    data_offsets: tuple[Count, Count]
 
 
 def _required(class_name: str, parameters: dict[str, Any]) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def test_what_cannot_be_compared_says_why(recorded, tmp_path):
     _, result = recorded
     cases = {
         "no data set 'NOT-A-SET' was found": {"data": result.data | {"name": "NOT-A-SET"}},
-        "holds other graphs than": {"data": result.data | {"fingerprint": "0"}},
+        "holds other graphs than": {"data": result.data | {"fingerprint": "0" * 64}},
         "the folds are not here": {"splits": "3 folds given by the caller"},
         "holds other folds than": {"splits": "3 stratified folds, seed 5", "seed": 5},
     }
@@ -111,3 +111,33 @@ def test_an_estimator_of_the_callers_cannot_be_verified(tmp_path):
     evaluate("families", make_pipeline(Sizes(), DummyClassifier()), folds=2, jobs=1).save(tmp_path / "r.json")
     ((verdict, detail),) = verdicts(tmp_path / "r.json")
     assert (verdict, "not part of the record" in detail) == ("not comparable", True)
+
+
+def test_a_mean_that_was_changed_is_not_the_same(recorded, tmp_path):
+    _, result = recorded
+    result.save(tmp_path / "r.json")
+    page = json.loads((tmp_path / "r.json").read_text())
+    page["results"][0]["protocols"]["honest"]["mean"] = 0.999
+    (tmp_path / "r.json").write_text(json.dumps(page))
+    ((verdict, detail),) = verdicts(tmp_path / "r.json")
+    assert verdict == "different"
+    assert detail.startswith("it says 0.999 under honest")
+
+
+def test_a_cell_copied_over_another_is_refused(tmp_path):
+    from gcaps.evaluation import compare
+    from gcaps.evaluation.comparison import Comparison
+    from gcaps.testing import hostile_graphs
+
+    run = tmp_path / "run"
+    compare(hostile_graphs(24, seed=0), ["wl"], run=run, folds=3)
+    first, second = sorted(run.glob("cells/*/*/*.json"))[:2]
+    original = second.read_text()
+    second.write_text(first.read_text())
+    with pytest.raises(GcapsError, match="outcome of another cell"):
+        Comparison.read(run)
+    cell, other = json.loads(original), json.loads(first.read_text())
+    cell["result"] = other["result"] | {"fold": cell["fold"]}  # a fold twice, under the other's name
+    second.write_text(json.dumps(cell))
+    with pytest.raises(GcapsError, match="tests graphs of another fold"):
+        Comparison.read(run)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gcaps.errors import DataWarning, GcapsError
+from gcaps.escaping import visible
 from gcaps.version import __version__
 
 VERBS = {
@@ -53,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             note = " ".join(str(message).split())
             if note not in notes:  # a header is read twice: before heavy imports, and with the rest
                 notes.add(note)
-                print(f"note: {note}", file=sys.stderr)
+                print(f"note: {visible(note)}", file=sys.stderr)
         else:
             shown(message, category, *rest)
 
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             warnings.showwarning = show  # type: ignore[assignment]  # passes on whatever it is given
             _run(given)
     except GcapsError as error:
-        print(f"error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"error: {visible(' '.join(str(error).split()))}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

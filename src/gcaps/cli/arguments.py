@@ -276,11 +276,17 @@ def reading_options(
 @contextmanager
 def reading_bar(title: str, console: Console | None = None) -> Iterator[Callable[[int, int], None]]:
     """Yield a callback for the amount read and the total; a bar on standard error appears after a second."""
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TaskProgressColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=console or Console(stderr=True), transient=True)
+    from gcaps.terminal import Terminal
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
+    bar = Progress(*columns, console=console or Terminal(stderr=True), transient=True)
     began = time.monotonic()
     task = bar.add_task(Path(title).name, total=None)
 
@@ -304,7 +310,9 @@ def report_skipped(skipped: Sequence[Skipped], more: int = 0, most: int = 5) -> 
         more: how many others there are.
         most: rows that are listed.
     """
+    from gcaps.escaping import visible
+
     for one in skipped[:most]:
-        typer.echo(f"left out: row {one.row + 1} ({one.id}): {one.reason}", err=True)
+        typer.echo(visible(f"left out: row {one.row + 1} ({one.id}): {one.reason}"), err=True)
     if (rest := len(skipped[most:]) + more) > 0:
         typer.echo(f"left out: {rest:,} more; gcaps data check lists them", err=True)

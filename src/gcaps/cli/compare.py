@@ -154,11 +154,10 @@ def run(
         options = {name: given.pop(name) for name in READING | PREPARATION if name in given}
         given["reading"] = reading_options(data, **options, columns=[column] if column else [])
 
-    from rich.console import Console
-
     from gcaps.evaluation import compare
     from gcaps.evaluation.progress import comparison_progress
     from gcaps.report import print_comparison
+    from gcaps.terminal import Terminal
 
     with comparison_progress() as report:
         found = compare(
@@ -175,7 +174,7 @@ def run(
         )
     if record is not None:
         found.save(record)
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     print_comparison(found, console)
     console.print(f"as a page: gcaps report {output} -o report.html", soft_wrap=True)
 
@@ -203,6 +202,7 @@ def _experiment(name: str, given: dict[str, Any]) -> Any:
 
 def _verify(paths: list[str], fold: int | None, only: list[str]) -> None:
     from gcaps.errors import ConfigError
+    from gcaps.escaping import visible
     from gcaps.evaluation.verify import verify
 
     if not paths:
@@ -210,7 +210,7 @@ def _verify(paths: list[str], fold: int | None, only: list[str]) -> None:
     verdicts = []
     for path in paths:
         for verdict in verify(path, fold, only):
-            typer.echo(str(verdict))
+            typer.echo(visible(verdict))
             verdicts.append(verdict.verdict)
-    if "different" in verdicts:
+    if set(verdicts) != {"same"}:  # what cannot be compared is not verified
         raise typer.Exit(1)

@@ -56,7 +56,7 @@ def list_(root: Root = None) -> None:
         table.add_column(title, justify="right" if title in ("graphs", "classes", "avg. nodes") else "left")
     for entry in CATALOG.values():
         path = find(entry.name, root)
-        hint = {"embedded": 'pip install "gcaps\\[demo]"', "TU": f"gcaps data get {entry.name}", "generated": "yes"}
+        hint = {"embedded": 'pip install "gcaps[demo]"', "TU": f"gcaps data get {entry.name}", "generated": "yes"}
         here = "yes" if path is not None else hint.get(entry.source, "bring the file")
         table.add_row(entry.name, f"{entry.graphs:,}", str(entry.classes), f"{entry.nodes:.2f}", here, entry.remark)
     _print(table)
@@ -112,21 +112,27 @@ def check(
     """Read a data set and say what is in it: task, targets, missing values, duplicates, rows that were left out.
 
     A fault is one line that names the file, its line and the remedy, with exit code 3. Duplicates are counted because
-    a graph that is both in a training and in a test fold makes every method look better than it is.
+    a graph that is both in a training and in a test fold makes every method look better than it is. Of a saved set the
+    checksums of all arrays are compared.
 
     Example: [bold]gcaps data check MUTAG[/bold]  or  [bold]gcaps data check BACE.csv --target Class[/bold]
     """
     options = reading_options(source, **read, predicting=unlabelled, root=root)
     from gcaps.data.audit import facts
-    from gcaps.data.catalog import load
+    from gcaps.data.catalog import load, located
+    from gcaps.data.storage import is_saved, open_saved
+    from gcaps.escaping import visible
 
+    place = located(source, root)
+    if place is not None and is_saved(place):
+        open_saved(place, verify=True)  # checksums, too
     with reading_bar(source) as progress:
         graphs = load(source, root, **options, progress=progress)
     found = facts(graphs)
     for part in _tables(found):
         _print(part)
     for line in _advice(found, source, read["target"]):
-        typer.echo(line)
+        typer.echo(visible(line))
 
 
 @app.command("convert")
@@ -195,15 +201,14 @@ def _advice(found: Facts, source: str, target: str | None) -> Iterator[str]:
 
 
 def _print(what: RenderableType) -> None:
-    from rich.console import Console
+    from gcaps.terminal import Terminal
 
-    Console(highlight=False, soft_wrap=True).print(what)
+    Terminal(highlight=False, soft_wrap=True).print(what)
 
 
 @contextmanager
 def _progress(name: str, *, bytes_: bool = True) -> Iterator[Progress]:
     """A bar on the terminal's error channel, so that standard output holds the result alone."""
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         DownloadColumn,
@@ -214,9 +219,11 @@ def _progress(name: str, *, bytes_: bool = True) -> Iterator[Progress]:
     )
     from rich.progress import Progress as Bar
 
+    from gcaps.terminal import Terminal
+
     amount = (DownloadColumn(), TransferSpeedColumn()) if bytes_ else (TaskProgressColumn(),)
-    columns = (TextColumn("{task.description}"), BarColumn(), *amount)
-    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), *amount)
+    console = Terminal(stderr=True)
     silent = not console.is_terminal
     with Bar(*columns, TimeRemainingColumn(), console=console, transient=True, disable=silent) as bar:
         task = bar.add_task(name, total=None)

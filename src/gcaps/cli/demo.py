@@ -28,7 +28,7 @@ def run(
     import time
 
     import numpy as np
-    from rich.console import Console
+    from rich.markup import escape
 
     from gcaps.data.audit import describe, facts
     from gcaps.data.catalog import load
@@ -37,44 +37,49 @@ def run(
     from gcaps.evaluation.progress import comparison_progress
     from gcaps.persistence import load_model
     from gcaps.report import print_comparison, write_report
+    from gcaps.terminal import Terminal
 
-    console = Console(highlight=False)
+    console = Terminal(markup=True)
     began = time.perf_counter()
+    folder, page, model = output / "run", output / "report.html", output / "model"
+    shown = [escape(str(name)) for name in (folder, page, model, data)]
     shorter = {name: {} if epochs is None or name == "wl" else {"epochs": epochs} for name in METHODS}
 
-    console.print(f"[bold cyan]1[/]  The data: [bold]gcaps data check {data}[/]")
+    console.print(f"[bold cyan]1[/]  The data: [bold]gcaps data check {shown[3]}[/]")
     graphs = load(data)
     for name, value in describe(facts(graphs)).items():
-        console.print(f"   [dim]{name:<18}[/] {value}")
+        console.print(f"   [dim]{name:<18}[/] {escape(value)}")
 
-    folder, page = output / "run", output / "report.html"
     command = f"gcaps compare {data} --methods {','.join(METHODS)} -o {folder}"
-    console.print(f"\n[bold cyan]2[/]  Which method is best on it? [bold]{command}[/]")
+    console.print(f"\n[bold cyan]2[/]  Which method is best on it? [bold]{escape(command)}[/]")
     with comparison_progress() as report:
         found = compare(data, list(METHODS), run=folder, grid=shorter, report=report, command=command)
     print_comparison(found, console)
-    console.print(f"   As a page: [bold]gcaps report {folder} -o {page}[/]")
+    console.print(f"   As a page: [bold]gcaps report {shown[0]} -o {shown[1]}[/]")
     write_report(found, page)
 
     results = {label: found.result(found.plan.data[0].name, label) for label in METHODS}
     accuracies = {label: result.protocols["honest"].mean for label, result in results.items() if result is not None}
     best = max(accuracies, key=lambda label: accuracies[label], default="gcaps")
-    model = output / "model"
     options = "".join(f" --{name} {value}" for name, value in shorter[best].items())
     console.print(
         f"\n[bold cyan]3[/]  The winner, trained on all graphs: "
-        f"[bold]gcaps train {data} --method {best}{options} -o {model}[/]"
+        f"[bold]gcaps train {shown[3]} --method {best}{options} -o {shown[2]}[/]"
     )
     make_estimator(best, shorter[best]).fit(graphs).save(model)
 
-    console.print(f"\n[bold cyan]4[/]  Its predictions for the first graphs: [bold]gcaps predict {model} {data}[/]")
+    console.print(
+        f"\n[bold cyan]4[/]  Its predictions for the first graphs: [bold]gcaps predict {shown[2]} {shown[3]}[/]"
+    )
     estimator = load_model(model)
     probabilities = estimator.predict_proba(graphs.subset(np.arange(5)))
     for number, row in enumerate(probabilities):
         top = int(row.argmax())
-        console.print(f"   graph {number}: class {estimator.classes_[top]:>2} with probability {row[top]:.2f}")
+        console.print(
+            f"   graph {number}: class {escape(str(estimator.classes_[top])):>2} with probability {row[top]:.2f}"
+        )
 
     console.print(
-        f"\nDone in {time.perf_counter() - began:.0f} seconds. Open [bold]{page}[/] in a browser: which method is "
+        f"\nDone in {time.perf_counter() - began:.0f} seconds. Open [bold]{shown[1]}[/] in a browser: which method is "
         "ahead and whether the difference is significant, curves, costs, the hardest molecules, how to repeat it."
     )

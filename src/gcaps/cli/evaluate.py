@@ -122,16 +122,15 @@ def run(
     column = None if split is None else Split.parse(split).column
     reading = reading_options(data, **read, columns=[column] if column else [])
 
-    from rich.console import Console
-
     from gcaps.estimators.auto import resolve
     from gcaps.evaluation.experiments import Evaluation, named_methods, rows_of
     from gcaps.evaluation.plan import Limits, make_plan
     from gcaps.evaluation.run import repeated, run_plan
     from gcaps.report import print_comparison, write_report
+    from gcaps.terminal import Terminal
     from gcaps.training import training_bar
 
-    console = Console(highlight=False)
+    console = Terminal(highlight=False)
     how = Evaluation(folds, split, repeated([seed], repeats), task, metric, reading, sizes)
     rows = rows_of(data, named_methods({method: (method, config)}), how)
     plan, memory = make_plan(rows, Limits(), shlex.join(["gcaps", *sys.argv[1:]]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -59,7 +60,8 @@ def run(
     """
     options = reading_options(data, **read, predicting=True)
     from gcaps.errors import ConfigError
-    from gcaps.files import replacing
+    from gcaps.escaping import visible
+    from gcaps.files import output_text
     from gcaps.persistence import load_model
 
     estimator = load_model(model)
@@ -71,9 +73,9 @@ def run(
     table = _rows(tally.of(_predictions(estimator, data, options)), predicted, threshold)
     if output is None:
         for line in table:
-            typer.echo(line, nl=False)
+            typer.echo(visible(line, keep="\n") if sys.stdout.isatty() else line, nl=False)
     else:
-        with replacing(output) as draft, draft.open("w", encoding="utf-8", newline="") as text:
+        with output_text(output) as text:
             text.writelines(table)
         typer.echo(f"{output}: {tally.graphs:,} predictions", err=True)
     report_skipped(tally.skipped, tally.more_skipped)
@@ -134,21 +136,23 @@ def _rows(pieces: Iterator[_Piece], target: Target, threshold: float | None) -> 
     import csv
     import io
 
+    from gcaps.escaping import csv_cell
+
     position, header = 0, _header(target)
     for number, piece in enumerate(pieces):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         if number == 0:
-            writer.writerow(["graph", *header])
+            writer.writerow(["graph", *map(csv_cell, header)])
         skipped = {one.row: one.id for one in piece.graphs.skipped}
         rows = zip(piece.graphs.ids, _cells(target, piece.scores, threshold), strict=True)
         end = position + len(piece.graphs) + len(skipped)
         for row in range(position, end):
             if row in skipped:
-                writer.writerow([skipped[row], *[""] * len(header)])
+                writer.writerow([csv_cell(skipped[row]), *[""] * len(header)])
             else:
                 name, cells = next(rows)
-                writer.writerow([name, *cells])
+                writer.writerow([csv_cell(str(name)), *map(csv_cell, cells)])
         position = end
         yield text.getvalue()
 
@@ -185,11 +189,15 @@ def _warn_of_unseen(unseen: dict[tuple[str, int, int], Unseen], *, molecules: bo
     """Say which labels no training graph had: predictions for these graphs are guesses."""
     if not unseen:
         return
+    from gcaps.escaping import visible
+
     found = [unseen[key] for key in sorted(unseen)]
     if molecules:
         found = [_of_molecules(one) for one in found]
     listed = ", ".join(str(one) for one in found[:8]) + (", …" if len(found) > 8 else "")
-    typer.echo(f"warning: not in any training graph: {listed}; predictions for these graphs are guesses", err=True)
+    typer.echo(
+        f"warning: not in any training graph: {visible(listed)}; predictions for these graphs are guesses", err=True
+    )
 
 
 def _of_molecules(one: Unseen) -> Unseen:

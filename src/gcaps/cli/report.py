@@ -40,19 +40,19 @@ def run(
 
     From several records: [cyan]gcaps report gcaps.json wl.json -o report.html[/cyan]
     """
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     from gcaps.evaluation.comparison import Comparison
     from gcaps.files import write_text
     from gcaps.report import report_text
+    from gcaps.terminal import Terminal
 
     found = [Comparison.read(source) for source in sources]
     comparison = found[0] if len(found) == 1 else Comparison.join(found)
     if metric is not None:
         comparison = comparison.with_metric(metric)
-    console = Console(stderr=True, highlight=False)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    console = Terminal(stderr=True, highlight=False)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("report", total=None)
 

@@ -59,7 +59,7 @@ def run(
     Example: [cyan]torchrun --nproc-per-node 4 -m gcaps train graphs.zip -o model[/cyan]
     """
     options = reading_options(data, **read)
-    from rich.console import Console
+    from rich.text import Text
 
     from gcaps.data.catalog import load
     from gcaps.data.targets import has_target, resolve_task
@@ -67,12 +67,13 @@ def run(
     from gcaps.estimators.base import targets_of
     from gcaps.estimators.registry import make_estimator
     from gcaps.nn.distributed import is_first_process
+    from gcaps.terminal import Terminal
     from gcaps.training import training_bar
     from gcaps.training.distributed import joined
 
     checkpoint = output.with_name(output.name + ".checkpoint")
     with joined(f"run the same command again: it resumes from {checkpoint}"):
-        console = Console(stderr=True, quiet=not is_first_process(), highlight=False)
+        console = Terminal(stderr=True, quiet=not is_first_process(), highlight=False)
         with reading_bar(data, console) as progress:
             graphs = load(data, **options, progress=progress)
         report_skipped(graphs.skipped)
@@ -103,15 +104,11 @@ def run(
     if found := getattr(model, "leaderboard_", []):
         from gcaps.report import leaderboard
 
-        Console(highlight=False).print(leaderboard(found, model.target_.task))
+        Terminal().print(leaderboard(found, model.target_.task))
     curves = model.curves_
     how = "" if curves is None else f", epoch {model.epoch_}, training loss {curves.loss[model.epoch_ - 1]:.3f}"
     what = f"{graphs.name}, {len(graphs)} graphs, {in_words(model.target_)}, {model.describes}{how}"
-    Console().print(
-        f"[bold]{output}[/bold]: {what}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    Terminal().print(Text.assemble((str(output), "bold"), f": {what}"), soft_wrap=True)
 
 
 def in_words(target: Target) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from copy import copy
 from functools import cache
@@ -20,6 +19,7 @@ from pydantic import (
     field_validator,
 )
 
+from gcaps.documents import read_toml
 from gcaps.errors import ConfigError
 
 Auto = Literal["auto"]
@@ -89,10 +89,7 @@ class Section(BaseModel):
     @classmethod
     def from_toml(cls, path: str | Path) -> dict[str, Any]:
         """Read settings from a TOML file without validating them, so that options can override them."""
-        try:
-            return tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ConfigError(f"{path}: {error}") from error
+        return read_toml(path)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values, from which :meth:`parse` makes the same settings."""

@@ -35,7 +35,7 @@ from gcaps.data.synthetic import make_families
 from gcaps.data.targets import missing
 from gcaps.data.writer import write_graphs
 from gcaps.errors import DataError
-from gcaps.files import cache_folder
+from gcaps.files import cache_folder, exists, is_file, is_folder
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -271,7 +271,7 @@ def check_header(source: str | Path, reading: Reading, root: str | Path | None =
 def located(source: str | Path, root: str | Path | None = None) -> Path | None:
     """Return the file or folder of a path or name, None for a generated set; raise a DataError if there is none."""
     if isinstance(source, Path) or looks_like_path(source):
-        if not Path(source).exists():
+        if not exists(source):
             raise DataError("does not exist", str(source))
         return Path(source)
     path = find(source, root)
@@ -299,7 +299,7 @@ def looks_like_path(source: str) -> bool:
 
 
 def _is_data(path: Path) -> bool:
-    return is_data_folder(path) if path.is_dir() else path.is_file() and path.suffix == ".zip"
+    return is_data_folder(path) if is_folder(path) else is_file(path) and path.suffix == ".zip"
 
 
 def _embedded(name: str) -> Path | None:

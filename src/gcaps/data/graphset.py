@@ -295,11 +295,14 @@ class GraphSet:
         save(self, path)
 
     @staticmethod
-    def open(path: str | Path) -> GraphSet:
-        """Open a saved set with memory-mapped arrays, in the same time for any size."""
+    def open(path: str | Path, verify: bool = False) -> GraphSet:
+        """Open a saved set with memory-mapped arrays, whose structure is checked at the speed of reading.
+
+        With ``verify``, the checksums of all arrays too.
+        """
         from gcaps.data.storage import open_saved
 
-        return open_saved(path)
+        return open_saved(path, verify)
 
     @staticmethod
     def from_pyg(graphs: Sequence[Data], name: str = "pyg") -> GraphSet:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
 from gcaps.data.arrays import Array, Ints, pointer, strides
 from gcaps.data.graphset import OWNERS, GraphSet, Selection, SelfLoops, Skipped
 from gcaps.data.molecules.preparation import MoleculePreparation
+from gcaps.data.npy import map_array
+from gcaps.documents import Count, Digest, Name, Page, read_json, validated
 from gcaps.errors import DataError
-from gcaps.files import replacing, write_json
+from gcaps.files import exists, is_file, replacing, write_json
 
 PAGE = "graphset.json"
-FORMAT = 2
+FORMAT = 3
 COLUMN = "column."
 """Name of the files of :attr:`GraphSet.columns`, followed by a number; the JSON file lists their names."""
 STRIDE = 1 << 19
@@ -36,107 +39,173 @@ class Description(NamedTuple):
     preparation: MoleculePreparation | None = None
 
 
+class ArrayFacts(Page):
+    """What the manifest of a saved set says of an array."""
+
+    dtype: Annotated[str, Field(pattern=r"^[<|][biufU][0-9]{1,6}$")]
+    shape: Annotated[tuple[Count, ...], Field(min_length=1, max_length=2)]
+    sha256: Digest
+    """Of its values, row by row, without the header of the file."""
+
+
+ArrayName = Annotated[
+    str,
+    Field(
+        pattern=r"^(ptr|rowptr|col|y|given_ids|node_labels|x|edge_(labels|attr|weight)|loops\.(node|labels|attributes|weight))$"
+    ),
+]
+Text = Annotated[str, Field(max_length=1 << 20)]
+
+
+class Manifest(Page):
+    """The JSON file of a saved set."""
+
+    format: Literal[3]
+    name: Name
+    notes: dict[Name, Count] = Field({})
+    arrays: dict[ArrayName, ArrayFacts]
+    columns: dict[Name, ArrayFacts] = Field({})
+    """By name, in order; column i is in the file ``column.i.npy``."""
+    target_names: tuple[Text, ...] = ()
+    label_names: dict[Annotated[str, Field(pattern=r"^-?[0-9]{1,19}$")], Text] = Field({})
+    skipped: tuple[tuple[Count, Text, Text], ...] = ()
+    preparation: MoleculePreparation | None = None
+
+    def files(self) -> dict[str, ArrayFacts]:
+        """Return all arrays by the names of their files without ``.npy``."""
+        return {**self.arrays, **{f"{COLUMN}{i}": facts for i, facts in enumerate(self.columns.values())}}
+
+
 def is_saved(path: Path) -> bool:
     """Whether ``path`` is a folder written by :func:`save`."""
-    return (path / PAGE).is_file()
+    return is_file(path / PAGE)
 
 
 def save(graphs: GraphSet, path: str | Path) -> None:
-    """Write a set to the folder ``path``, atomically replacing a set that was there before."""
+    """Write a set to the folder ``path``, atomically replacing a set that was there before.
+
+    Raises:
+        DataError: something else is at ``path``, or the set is not sound (:func:`check_structure`).
+    """
+    from gcaps.data.structure import check_structure
+
     goal = Path(path)
     require_replaceable(goal)
+    check_structure(graphs, _reporter(graphs.name, "cannot be saved"))
     with replacing(goal) as folder:
         folder.mkdir()
         arrays = graphs.arrays() | {f"{COLUMN}{i}": array for i, array in enumerate(graphs.columns.values())}
         for key, array in arrays.items():
-            np.save(folder / f"{key}.npy", array, allow_pickle=False)
-        write_page(folder, graphs, {key: (a.dtype, a.shape) for key, a in arrays.items()})
+            np.save(folder / f"{key}.npy", np.ascontiguousarray(array), allow_pickle=False)
+        write_page(folder, graphs, {key: facts_of(array) for key, array in arrays.items()})
+
+
+def facts_of(array: Array) -> ArrayFacts:
+    """Return type, shape and checksum of an array."""
+    return ArrayFacts(dtype=array.dtype.str, shape=array.shape, sha256=_checksum(array))
+
+
+def _checksum(array: Array) -> str:
+    from gcaps.data.structure import pieces
+
+    digest = hashlib.sha256()
+    for piece in pieces(array) if array.nbytes else ():
+        digest.update(piece.view(np.uint8).data if piece.dtype.kind == "U" else piece.data)
+    return digest.hexdigest()
 
 
 def require_replaceable(goal: Path) -> None:
     """Raise a DataError if ``goal`` exists and is not a saved set."""
-    if goal.exists() and not is_saved(goal):
+    if exists(goal) and not is_saved(goal):
         raise DataError("exists and is not a saved GraphSet; choose another name", str(goal))
 
 
-def write_page(
-    folder: Path, described: GraphSet | Description, arrays: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]
-) -> None:
+def write_page(folder: Path, described: GraphSet | Description, files: Mapping[str, ArrayFacts]) -> None:
     """Write the JSON file that makes a folder of arrays a saved set."""
-    page: dict[str, Any] = {
-        "format": FORMAT,
-        "name": described.name,
-        "notes": dict(described.notes),
-        "arrays": {key: {"dtype": dtype.str, "shape": list(shape)} for key, (dtype, shape) in arrays.items()},
-    }
-    optional = {
-        "target_names": list(described.target_names),
-        "columns": list(described.columns),
-        "label_names": {str(code): name for code, name in described.label_names.items()},
-        "skipped": [list(one) for one in described.skipped],
-        "preparation": None if described.preparation is None else described.preparation.to_dict(),
-    }
-    write_json(folder / PAGE, page | {key: value for key, value in optional.items() if value})
+    page = Manifest.model_validate(
+        {
+            "format": FORMAT,
+            "name": described.name,
+            "notes": {key: int(count) for key, count in described.notes.items()},
+            "arrays": {key: facts for key, facts in files.items() if not key.startswith(COLUMN)},
+            "columns": {name: files[f"{COLUMN}{i}"] for i, name in enumerate(described.columns)},
+            "target_names": tuple(described.target_names),
+            "label_names": {str(code): name for code, name in described.label_names.items()},
+            "skipped": tuple(tuple(one) for one in described.skipped),
+            "preparation": described.preparation,
+        }
+    )
+    write_json(folder / PAGE, page.model_dump(mode="json", exclude_defaults=True) | {"format": FORMAT})
 
 
-def open_saved(path: str | Path) -> GraphSet:
-    """Open a saved set by mapping its arrays, of which only the used parts are read from disk."""
-    folder = Path(path)
+def read_manifest(folder: Path) -> Manifest:
+    """Read the manifest of a saved set.
+
+    Raises:
+        DataError: the folder is none, or its manifest is damaged.
+    """
+    file = folder / PAGE
     if not is_saved(folder):
         raise DataError(f"is not a saved GraphSet (no {PAGE})", str(folder))
-    try:
-        page: dict[str, Any] = json.loads((folder / PAGE).read_text(encoding="utf-8"))
-        if page["format"] != FORMAT:
-            problem = f"has format {page['format']}, this version reads format {FORMAT}; convert the set again"
-            raise DataError(problem, str(folder / PAGE))
-        arrays = {key: _mapped(folder / f"{key}.npy", facts) for key, facts in page["arrays"].items()}
-        loops = {key.removeprefix("loops."): arrays.pop(key) for key in list(arrays) if key.startswith("loops.")}
-        graphs = GraphSet(
-            name=str(page["name"]),
-            notes={str(k): int(v) for k, v in page["notes"].items()},
-            loops=SelfLoops(**loops) if loops else None,
-            target_names=tuple(map(str, page.get("target_names", ()))),
-            columns={name: arrays.pop(f"{COLUMN}{i}") for i, name in enumerate(page.get("columns", ()))},
-            label_names={int(code): str(name) for code, name in page.get("label_names", {}).items()},
-            skipped=tuple(Skipped(int(row), str(id_), str(why)) for row, id_, why in page.get("skipped", ())),
-            preparation=MoleculePreparation.from_dict(page["preparation"]) if page.get("preparation") else None,
-            **arrays,
-        )
-    except DataError:
-        raise
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DataError(
-            f"is damaged ({type(error).__name__}: {error}); save the set again", str(folder / PAGE)
-        ) from error
-    if not _fits(graphs):
-        raise DataError("has arrays whose lengths do not agree; save the set again", str(folder))
+    raw = read_json(file)
+    found = raw.get("format") if isinstance(raw, dict) else None
+    if isinstance(found, int) and found != FORMAT:
+        raise DataError(f"has format {found}, this version reads format {FORMAT}; convert the set again", str(file))
+    return validated(Manifest, raw, "is damaged; save the set again", lambda problem: DataError(problem, str(file)))
+
+
+def open_saved(path: str | Path, verify: bool = False) -> GraphSet:
+    """Open a saved set by mapping its arrays, of which later only the used parts are read from disk.
+
+    Its structure is always checked, which reads the arrays once (:func:`gcaps.data.structure.check_structure`).
+
+    Args:
+        path: the folder.
+        verify: compare the checksum of every array, too.
+
+    Raises:
+        DataError: it is not a saved set, or damaged.
+    """
+    from gcaps.data.structure import check_structure
+
+    folder = Path(path)
+    page = read_manifest(folder)
+    arrays = {key: _mapped(folder / f"{key}.npy", facts, verify) for key, facts in page.files().items()}
+    columns = {name: arrays.pop(f"{COLUMN}{i}") for i, name in enumerate(page.columns)}
+    loops = {key.removeprefix("loops."): arrays.pop(key) for key in list(arrays) if key.startswith("loops.")}
+    report = _reporter(str(folder), "is damaged; save the set again")
+    if not {"ptr", "rowptr", "col"} <= arrays.keys() or (loops and "node" not in loops):
+        raise report("it lacks an array", None)
+    graphs = GraphSet(
+        name=page.name,
+        notes=page.notes,
+        loops=SelfLoops(**loops) if loops else None,
+        target_names=page.target_names,
+        columns=columns,
+        label_names={int(code): name for code, name in page.label_names.items()},
+        skipped=tuple(Skipped(*one) for one in page.skipped),
+        preparation=page.preparation,
+        **arrays,
+    )
+    check_structure(graphs, report)
     return graphs
 
 
-def _fits(graphs: GraphSet) -> bool:
-    """Whether the numbers of rows agree, from shapes and the last entries of the pointers."""
-    if not len(graphs.ptr) or not len(graphs.rowptr):
-        return False
-    num_nodes, num_arcs = len(graphs.rowptr) - 1, len(graphs.col)
-    counts = {"graphs": len(graphs), "nodes": num_nodes, "arcs": num_arcs}
-    arrays = graphs.arrays()
-    fits = all(len(arrays[key]) == counts[owner] for key, owner in OWNERS.items() if key in arrays)
-    fits &= all(len(column) == len(graphs) for column in graphs.columns.values())
-    loops = {len(array) for key, array in arrays.items() if key.startswith("loops.")}
-    return fits and len(loops) <= 1 and graphs.ptr[-1] == num_nodes and bool(graphs.rowptr[-1] == num_arcs)
+def _reporter(place: str, remedy: str) -> Callable[[str, str | None], DataError]:
+    def report(problem: str, key: str | None) -> DataError:
+        return DataError(f"{remedy}: {problem if key is None else f'{key} {problem}'}", place)
+
+    return report
 
 
-def _mapped(file: Path, facts: dict[str, Any]) -> Array:
-    if file.parent.resolve() != file.resolve().parent:
-        raise DataError("points outside its folder; refused", str(file))
-    try:
-        # an empty array cannot be mapped
-        array: Array = np.load(file, mmap_mode="r" if 0 not in facts["shape"] else None, allow_pickle=False)
-    except (OSError, EOFError) as error:
-        raise DataError(f"cannot be read ({error}); save the set again", str(file)) from error
-    if array.dtype.str != facts["dtype"] or list(array.shape) != facts["shape"]:
-        raise DataError(f"does not match {PAGE}; save the set again", str(file))
-    return array.view(np.ndarray)
+def _mapped(file: Path, facts: ArrayFacts, verify: bool) -> Array:
+    if file.is_symlink():
+        raise DataError("is a link; the arrays of a saved set are files in its folder", str(file))
+    array = map_array(file, facts.dtype, facts.shape)
+    if verify and _checksum(array) != facts.sha256:
+        raise DataError(f"was changed after it was saved (its SHA-256 is not that of {PAGE}); save the set again",
+                        str(file))  # fmt: skip
+    return array
 
 
 def fingerprint(graphs: GraphSet, indices: Sequence[int] | Array | None = None) -> str:

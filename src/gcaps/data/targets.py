@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Self, get_args
+from itertools import pairwise
+from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from gcaps.data.arrays import Array, Floats, Ints
-from gcaps.errors import ConfigError, DataError
+from gcaps.documents import Label, Number, Page, validated
+from gcaps.errors import ConfigError, DataError, ModelError
 
 Task = Literal["classification", "multilabel", "regression"]
 """Two or more classes; several binary targets; one or several real numbers."""
@@ -218,6 +221,47 @@ class Classes:
         return names
 
 
+class ClassState(Page):
+    """Classes as JSON: a type of NumPy, and values in ascending order."""
+
+    dtype: Annotated[str, Field(pattern=r"^(<U[0-9]{1,6}|[<|][bi][1-8])$")]
+    names: Annotated[list[str] | list[bool] | list[Label], Field(min_length=2, max_length=1 << 20)]
+
+    @model_validator(mode="after")
+    def _ascend_in_their_type(self) -> Self:
+        kind_of_name = {"U": str, "b": bool, "i": int}[self.dtype[1]]
+        if any(type(name) is not kind_of_name for name in self.names):
+            raise ValueError(f"classes should be of type {self.dtype}")
+        names: list[Any] = list(self.names)
+        if np.array(names, dtype=self.dtype).tolist() != names or any(a >= b for a, b in pairwise(names)):
+            raise ValueError("classes should ascend, each once")
+        return self
+
+
+class TargetState(Page):
+    """A :class:`Target` as JSON."""
+
+    task: Task
+    names: Annotated[tuple[str, ...], Field(min_length=1, max_length=1 << 20)]
+    classes: ClassState | None
+    mean: list[Number] | None
+    scale: list[Annotated[Number, Field(gt=0)]] | None
+    columns: bool
+
+    @model_validator(mode="after")
+    def _agrees_with_the_task(self) -> Self:
+        if (self.classes is None) != (self.task == "regression"):
+            raise ValueError("classes belong to classification and multilabel")
+        if self.task == "classification" and len(self.names) != 1:
+            raise ValueError("classification has one target")
+        if self.task == "multilabel" and (self.classes is None or len(self.classes.names) != 2):
+            raise ValueError("a multilabel task has two classes")
+        for part in (self.mean, self.scale):
+            if (part is None) != (self.task != "regression") or (part is not None and len(part) != len(self.names)):
+                raise ValueError("mean and scale of each target belong to regression")
+        return self
+
+
 @dataclass(frozen=True)
 class Target:
     """What a model predicts, found on its training graphs."""
@@ -317,17 +361,16 @@ class Target:
         }
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Restore what :meth:`to_dict` returned."""
-        classes = values["classes"]
-        return cls(
-            resolve_task(np.zeros(0), values["task"]).task,
-            tuple(values["names"]),
-            None if classes is None else np.asarray(classes["names"], dtype=np.dtype(classes["dtype"])),
-            None if values["mean"] is None else np.asarray(values["mean"], dtype=np.float64),
-            None if values["scale"] is None else np.asarray(values["scale"], dtype=np.float64),
-            bool(values["columns"]),
-        )
+    def from_dict(cls, values: Any) -> Self:
+        """Restore what :meth:`to_dict` returned.
+
+        Raises:
+            ModelError: it is not that.
+        """
+        found = validated(TargetState, values, "the target is damaged", ModelError)
+        classes = None if found.classes is None else np.array(found.classes.names, dtype=found.classes.dtype)
+        mean, scale = (None if part is None else np.array(part) for part in (found.mean, found.scale))
+        return cls(found.task, found.names, classes, mean, scale, found.columns)
 
 
 def _default_names(count: int) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -19,10 +20,10 @@ from gcaps.data.arrays import Array, Ints
 from gcaps.data.assemble import place
 from gcaps.data.graphset import OWNERS, Graph, GraphSet, SelfLoops, Skipped
 from gcaps.data.io.objects import KINDS, from_objects, kind_of, numbers_in
-from gcaps.data.storage import COLUMN, Description, open_saved, require_replaceable, write_page
+from gcaps.data.storage import COLUMN, ArrayFacts, Description, open_saved, require_replaceable, write_page
 from gcaps.data.targets import kind
 from gcaps.errors import DataError, GcapsError
-from gcaps.files import locked_draft
+from gcaps.files import replacing
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -88,7 +89,7 @@ class GraphSetWriter:
 
     def __enter__(self) -> Self:
         require_replaceable(self.path)
-        self._folder = self._exit.enter_context(locked_draft(self.path))
+        self._folder = self._exit.enter_context(replacing(self.path))
         self._folder.mkdir()
         return self
 
@@ -307,7 +308,7 @@ class GraphSetWriter:
         columns = self._columns or ()
         order = [f.name for f in fields(GraphSet)] + [f"loops.{key}" for key in SelfLoops._fields]
         order += [f"{COLUMN}{i}" for i in range(len(columns))]
-        facts = {key: (self._arrays[key].dtype, self._arrays[key].shape) for key in order if key in self._arrays}
+        facts = {key: self._arrays[key].facts() for key in order if key in self._arrays}
         described = Description(
             *(self.name, self._notes, self._target_names, columns),
             *(self._label_names, tuple(self._skipped), self._preparation),
@@ -342,6 +343,7 @@ class GrowingArray:
     def __init__(self, file: Path, dtype: DTypeLike, width: tuple[int, ...] = ()) -> None:
         self.file, self.dtype, self.width, self.rows = file, np.dtype(dtype), tuple(width), 0
         self._stream: IO[bytes] = file.open("xb+")
+        self._digest = hashlib.sha256()
         self._write_header()
 
     @property
@@ -349,12 +351,19 @@ class GrowingArray:
         """(rows, columns)."""
         return (self.rows, *self.width)
 
+    def facts(self) -> ArrayFacts:
+        """Return type, shape and checksum."""
+        return ArrayFacts(dtype=self.dtype.str, shape=self.shape, sha256=self._digest.hexdigest())
+
     def append(self, rows: Array) -> None:
         """Append rows of this width; if their type is wider, earlier rows are converted to it."""
         wider = np.promote_types(self.dtype, rows.dtype)
         if wider != self.dtype:
             self._widen(wider)
-        self._stream.write(np.ascontiguousarray(rows, dtype=self.dtype).data)
+        written = np.ascontiguousarray(rows, dtype=self.dtype)
+        content = written.view(np.uint8).data if written.dtype.kind == "U" and written.nbytes else written.data
+        self._stream.write(content)
+        self._digest.update(content)
         self.rows += len(rows)
 
     def fill(self, count: int, value: float) -> None:

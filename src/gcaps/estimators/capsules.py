@@ -21,9 +21,11 @@ from gcaps.config import (
 )
 from gcaps.data.arrays import Array, Ints
 from gcaps.data.prepared import PreparedSet
+from gcaps.documents import validated
+from gcaps.errors import ModelError
 from gcaps.estimators.auto import resolve
 from gcaps.estimators.base import FitOptions, GraphClassifier, GraphRegressor
-from gcaps.estimators.network import NetworkEstimator, load_weights
+from gcaps.estimators.network import MachineState, NetworkEstimator, NetworkState, require_columns, with_weights
 from gcaps.features import NodeFeatures
 from gcaps.models.random_capsules import RandomCapsuleSVM
 from gcaps.models.registry import network_class, random_capsules
@@ -222,11 +224,18 @@ class RandomCapsuleMachine(NetworkEstimator):
         """Build the capsules again and load weights and support graphs."""
         config = RandomCapsuleConfig.parse(self.resolved_)
         task, outputs = self.target_.task, self.target_.outputs
-        features = NodeFeatures.from_state(values["features"])
-        capsules = random_capsules(config, int(values["in_channels"]), outputs, features.shape)
-        network = RandomCapsuleSVM(capsules, outputs, task=task, **values["shape"])
-        load_weights(network, arrays)
-        self.fitted_ = FittedNetwork(config, features, network.eval(), int(values["seed"]))
+        problem = "the state of the network is damaged"
+        found = validated(NetworkState, values, problem, ModelError)
+        machine = validated(MachineState, values["shape"], problem, ModelError)
+        features = NodeFeatures.from_state(found.features)
+        require_columns(features, found.in_channels, features.shape)
+
+        def build() -> RandomCapsuleSVM:
+            capsules = random_capsules(config, found.in_channels, outputs, features.shape)
+            return RandomCapsuleSVM(capsules, outputs, task=task, **machine.model_dump())
+
+        network = with_weights(build, arrays)
+        self.fitted_ = FittedNetwork(config, features, network.eval(), found.seed)
         self.epoch_ = 1
 
 

@@ -11,10 +11,13 @@ from gcaps.config import ClassWeight, ForestConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
+from gcaps.documents import validated
+from gcaps.errors import ModelError
 from gcaps.estimators.base import GraphClassifier, State
 from gcaps.estimators.tree_methods import TreeEstimator
 from gcaps.estimators.trees import Trees
 from gcaps.features import GraphFGSD
+from gcaps.features.fgsd import BinState
 
 
 class FGSDForest(TreeEstimator):
@@ -68,8 +71,8 @@ class FGSDForest(TreeEstimator):
         """Build the histogram and the trees again."""
         super().restore(arrays, values)
         self.fgsd_ = self._histograms()
-        self.fgsd_.range_ = float(values["histogram"]["range"])
-        self.fgsd_.edges_ = np.asarray(values["histogram"]["edges"], dtype=np.float64)
+        found = validated(BinState, values.get("histogram"), "the bins of the histogram are damaged", ModelError)
+        self.fgsd_.range_, self.fgsd_.edges_ = found.range, found.edges_of(self.fgsd_.bins)
 
 
 class FGSDForestClassifier(GraphClassifier, FGSDForest):

@@ -12,14 +12,15 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin, clon
 from sklearn.utils.validation import check_is_fitted
 
 from gcaps import kernels as graph_kernels
-from gcaps.config import ClassWeight
+from gcaps.config import ClassWeight, check_parameters
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
-from gcaps.errors import ConfigError
+from gcaps.documents import Name, Page, validated
+from gcaps.errors import ConfigError, ModelError
 from gcaps.estimators.auto import Resolution, resolve
 from gcaps.estimators.base import FitOptions, GraphClassifier, GraphEstimator, GraphRegressor, Problem, State
-from gcaps.kernels.base import GraphKernel
+from gcaps.kernels.base import GraphKernel, require_array
 from gcaps.kernels.multi_output import MultiOutputSVM, fit_multi_output, random_splits, score_of
 from gcaps.kernels.svm import SVM, accuracy_of, choose, class_scores, fit_svm, inner_splits
 from gcaps.training import Epoch
@@ -40,6 +41,19 @@ class Best(NamedTuple):
     """What else was chosen, for ``chosen_``."""
     score: float
     """By which it was chosen."""
+
+
+class KernelState(Page):
+    """JSON values of a fitted :class:`KernelEstimator`."""
+
+    kernel: Name
+    """Name of its class in :mod:`gcaps.kernels`."""
+    params: dict[Name, Any]
+    """The kernel's parameters, checked against the annotations of its constructor."""
+    values: dict[Name, Any]
+    """State of the kernel, which it validates."""
+    chosen: dict[Name, Any]
+    """What was chosen on the training graphs, for people."""
 
 
 class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEstimator):  # type: ignore[misc]
@@ -243,11 +257,32 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEs
 
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
         """Build kernel and SVM again."""
-        kernel: GraphKernel = getattr(graph_kernels, values["kernel"])(**values["params"])
-        self.kernel_ = kernel.restore(_part(arrays, "kernel."), values["values"])
-        kind = SVM if self.target_.task == "classification" else MultiOutputSVM
-        self.svm_ = kind.from_arrays(_part(arrays, "svm."))
-        self.chosen_, self._graphs_ = values["chosen"], None
+        found = validated(KernelState, values, "the state of the kernel is damaged", ModelError)
+        make = getattr(graph_kernels, found.kernel, None)
+        if not (isinstance(make, type) and issubclass(make, GraphKernel)):
+            raise ModelError(f"there is no kernel {found.kernel!r}")
+        kernel = make(**found.params)
+        check_parameters(kernel)
+        self.kernel_ = kernel.restore(_part(arrays, "kernel."), found.values)
+        self.svm_ = self._restored_svm(_part(arrays, "svm."), self.kernel_._n_features_out)
+        self.chosen_, self._graphs_ = found.chosen, None
+
+    def _restored_svm(self, arrays: dict[str, Array], graphs: int) -> SVM | MultiOutputSVM:
+        """Return the SVM of a file, whose shapes must be those of so many support graphs and of the target."""
+        coefficients = require_array(arrays, "coefficients", "f", (None, graphs))
+        require_array(arrays, "intercepts", "f", (len(coefficients),))
+        if self.target_.task != "classification":
+            if len(coefficients) != len(self.target_.names):
+                raise ModelError("the state of the SVM is damaged (it is not of as many targets)")
+            return MultiOutputSVM.from_arrays(arrays)
+        classes, pairs = (require_array(arrays, name, "i", shape) for name, shape in
+                          (("classes_", (None,)), ("pairs", (len(coefficients), 2))))  # fmt: skip
+        for codes, count in ((classes, self.target_.outputs), (pairs, len(classes))):
+            if codes.size and not 0 <= codes.min() <= codes.max() < count:
+                raise ModelError("the state of the SVM is damaged (a class does not exist)")
+        if (np.diff(classes) <= 0).any():
+            raise ModelError("the state of the SVM is damaged (its classes do not ascend)")
+        return SVM.from_arrays(arrays)
 
 
 def _part(arrays: dict[str, Array], prefix: str) -> dict[str, Array]:

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from typing import Any, Self, Unpack
+from typing import Annotated, Any, Literal, Self, Unpack
 
 import numpy as np
+from pydantic import Field
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
+from gcaps.documents import Page, validated
+from gcaps.errors import ModelError
 from gcaps.estimators.auto import resolve
 from gcaps.estimators.base import FitOptions, GraphEstimator, Problem, State
 from gcaps.estimators.trees import Trees
 from gcaps.training import Epoch
+
+
+class TreesState(Page):
+    """JSON values of a fitted :class:`TreeEstimator`."""
+
+    forests: Annotated[int, Field(ge=1, le=1 << 20)]
+    links: list[Literal["mean", "identity", "logistic", "softmax"]]
+    """What becomes of the sum of the trees' values, for each forest."""
 
 
 class TreeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEstimator):  # type: ignore[misc]
@@ -97,10 +108,12 @@ class TreeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEsti
 
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
         """Build the trees again."""
-        links = values.get("links", ["mean"] * int(values["forests"]))
-        self.forests_ = [
-            Trees(
-                **{name.removeprefix(f"{t}."): a for name, a in arrays.items() if name.startswith(f"{t}.")}, link=link
-            )
-            for t, link in enumerate(links)
-        ]
+        found = validated(TreesState, {name: values.get(name) for name in ("forests", "links")},
+                          "the state of the trees is damaged", ModelError)  # fmt: skip
+        outputs = self.target_.outputs if self.target_.task == "classification" else 2
+        self.forests_ = []
+        for t, link in enumerate(found.links):
+            own = {name.removeprefix(f"{t}."): a for name, a in arrays.items() if name.startswith(f"{t}.")}
+            self.forests_.append(Trees.restored(own, link, 1 if self.target_.task == "regression" else outputs))
+        if len(self.forests_) != (1 if self.target_.task == "classification" else len(self.target_.names)):
+            raise ModelError("the state of the trees is damaged (there should be a forest for each target)")

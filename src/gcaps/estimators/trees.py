@@ -15,6 +15,7 @@ from sklearn.ensemble import (
 )
 
 from gcaps.data.arrays import Array, Floats, pointer
+from gcaps.errors import ModelError
 
 LEAF = -1
 """Child of a leaf."""
@@ -108,8 +109,50 @@ class Trees:
         none = np.zeros(1)
         return cls(np.array([0, 1]), np.full((1, 2), LEAF), none.astype(np.int64), none, np.array([value]))
 
+    @classmethod
+    def restored(cls, arrays: dict[str, Array], link: Link, outputs: int) -> Trees:
+        """Take trees out of a file.
+
+        Every path ends: children come after their parent, within its tree.
+
+        Args:
+            arrays: what :meth:`arrays` returned.
+            link: what becomes of the sums.
+            outputs: number of classes; 1 for values.
+
+        Raises:
+            ModelError: they are no trees.
+        """
+        kinds = {"ptr": "i", "children": "i", "feature": "if", "missing_left": "b"}
+        kinds |= dict.fromkeys(("threshold", "value", "baseline"), "f")
+        if set(arrays) != set(kinds) or any(array.dtype.kind not in kinds[name] for name, array in arrays.items()):
+            raise ModelError("the trees are damaged (their arrays are not those of trees)")
+        ptr, children, value = arrays["ptr"], arrays["children"], arrays["value"]
+        count = len(arrays["feature"])
+        sums = 1 if link in ("identity", "logistic") else outputs
+        shapes = {"children": (count, 2), "threshold": (count,), "missing_left": (count,), "feature": (count,)}
+        shapes |= {"value": (count, sums), "baseline": (sums,), "ptr": (max(len(ptr), 2),)}
+        if any(arrays[name].shape != shape for name, shape in shapes.items()):
+            raise ModelError("the trees are damaged (the shapes of their arrays do not agree)")
+        if ptr[0] != 0 or ptr[-1] != count or (np.diff(ptr) < 1).any():
+            raise ModelError("the trees are damaged (their nodes do not follow one another)")
+        place = np.arange(count) - np.repeat(ptr[:-1], np.diff(ptr))
+        inner, size = children[:, 0] != LEAF, np.repeat(np.diff(ptr), np.diff(ptr))
+        below = children[inner]
+        if (below <= place[inner, None]).any() or (below >= size[inner, None]).any():
+            raise ModelError("the trees are damaged (a node is not below its parent)")
+        if (arrays["feature"][inner] < 0).any() or value.shape[1] < 1:
+            raise ModelError("the trees are damaged (a node looks at no column)")
+        return cls(**arrays, link=link)
+
     def predict(self, x: Floats) -> Floats:
-        """Return class probabilities [n, C] or values [n, 1] for rows x [n, d], as scikit-learn does."""
+        """Return class probabilities [n, C] or values [n, 1] for rows x [n, d], as scikit-learn does.
+
+        Raises:
+            ModelError: a tree looks at a column that there is not.
+        """
+        if self.feature.max(initial=0) >= x.shape[1]:
+            raise ModelError(f"a tree looks at column {int(self.feature.max())} of {x.shape[1]}; the model is damaged")
         total = np.tile(np.asarray(self.baseline, dtype=np.float64), (len(x), 1))
         _add_leaves(
             np.ascontiguousarray(x, dtype=np.float32),

@@ -13,11 +13,12 @@ import numpy as np
 
 from gcaps.errors import GcapsError
 from gcaps.evaluation.metrics import metric_for
-from gcaps.evaluation.outcome import Cell, Key, Outcome, fold_digest
+from gcaps.evaluation.outcome import Cell, Key, Outcome, fold_digest, read_cell
 from gcaps.evaluation.plan import TEST_ONLY, Limits, Plan, PlannedData, PlannedEntry, digest_of_test
 from gcaps.evaluation.protocols import summarise
 from gcaps.evaluation.result import FoldResult, Result
 from gcaps.evaluation.splits import Fold
+from gcaps.files import is_folder
 
 DRAWN = re.compile(r"(?:the first \d+ of )?(\d+) (stratified|random|scaffold(?:-balanced)?|\w+:.*) folds?, seed (\d+)")
 """The origin of folds that a seed draws, as a result states it."""
@@ -35,13 +36,44 @@ class Comparison:
     def read(cls, path: str | Path) -> Comparison:
         """Read a comparison from the folder of its run, or from a record that :meth:`save` wrote."""
         place = Path(path)
-        if place.suffix == ".json" and not place.is_dir():
+        if place.suffix == ".json" and not is_folder(place):
             from gcaps.evaluation.record import read_record
 
             return read_record(place)
         plan = Plan.read(place)
-        files = [place / cell.path for cell in plan.cells()]
-        return cls(plan, [Outcome.read(file) for file in files if file.exists()])
+        outcomes = [read_cell(place, cell) for cell in plan.cells()]
+        found = cls(plan, [outcome for outcome in outcomes if outcome is not None])
+        found.require_sound(str(place))
+        return found
+
+    def require_sound(self, place: str) -> None:
+        """Raise a GcapsError unless outcomes agree with the plan and with one another.
+
+        The folds of a data set and seed have the same test graphs and targets for every method; where folds are drawn,
+        no graph is tested twice; test graphs are graphs of the set, and classes its classes.
+        """
+        tests: dict[tuple[str, int, int], FoldResult] = {}
+        for outcome in self.outcomes:
+            if (found := outcome.result) is None:
+                continue
+            data, what = self.plan.of(outcome.data), f"{outcome.label} on {outcome.data}, fold {outcome.fold}"
+            if found.task != data.task or max(found.test) >= data.graphs:
+                raise GcapsError(f"{place}: {what} is of another task or of graphs that the data set does not have")
+            classes = len(data.classes) if data.task == "classification" else 0
+            if classes and max(*found.y, *found.predictions) >= classes:
+                raise GcapsError(f"{place}: {what} names a class that the data set does not have")
+            known = data.folds[str(outcome.seed)][outcome.fold]
+            if known.startswith(TEST_ONLY) and known not in (TEST_ONLY, digest_of_test(found.test)):
+                raise GcapsError(f"{place}: {what} tests other graphs than the plan says")
+            first = tests.setdefault((outcome.data, outcome.seed, outcome.fold), found)
+            if first is not found and (first.test != found.test or first.y != found.y):
+                raise GcapsError(f"{place}: {what} tests other graphs or targets than another row does")
+        tested: set[tuple[str, int, int]] = set()
+        for (name, seed, fold), found in tests.items():
+            own = {(name, seed, graph) for graph in found.test}
+            if self.plan.of(name).splits is None and tested & own:
+                raise GcapsError(f"{place}: fold {fold} of {name}, seed {seed}, tests graphs of another fold")
+            tested |= own
 
     def save(self, path: str | Path) -> None:
         """Write a record: ``NAME.json`` and beside it ``NAME.npz`` (see :mod:`gcaps.evaluation.record`)."""

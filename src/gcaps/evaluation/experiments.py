@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
@@ -16,9 +17,10 @@ from pydantic import Field
 from gcaps.config import CONFIGS, Section
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
+from gcaps.documents import read_toml
 from gcaps.errors import ConfigError
 from gcaps.estimators.registry import METHODS
-from gcaps.evaluation.plan import Row
+from gcaps.evaluation.plan import MAX_CONFIGURATIONS, Row
 from gcaps.evaluation.splits import Fold
 
 Grid: TypeAlias = Mapping[str, Mapping[str, Any]]
@@ -138,12 +140,15 @@ def read_experiment(name: str) -> Experiment:
         if name not in places:
             raise ConfigError(f"there is no experiment {name!r}; there are {', '.join(places)}, or name a .toml file")
         path = places[name]
-    raw = _read_toml(path)
-    for table in (raw, *raw.get("entries", [])):
+    raw = read_toml(path)
+    entries = raw.get("entries", [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ConfigError(f"{path}: entries are tables, [[entries]]")
+    for table in (raw, *entries):
         if isinstance(table, dict) and "splits" in table:  # the name that split had when it was a file always
             table.setdefault("split", table.pop("splits"))
     _check_keys(raw, Experiment, f"{path}: an experiment")
-    for entry in raw.get("entries", []):
+    for entry in entries:
         _check_keys(entry, Entry, f"{path}: an entry")
     try:
         found = Experiment.parse(raw)
@@ -167,13 +172,6 @@ def _folders() -> list[Path]:
     return [package.parents[1] / "experiments", package / "experiments"]
 
 
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path}: {error}") from error
-
-
 def read_grid(given: Grid | str | Path | None) -> Grid:
     """A grid from a TOML file with a table for each method, ``"default"`` or a dictionary."""
     if given is None:
@@ -181,7 +179,7 @@ def read_grid(given: Grid | str | Path | None) -> Grid:
     if given == "default":
         return DEFAULT_GRID
     if isinstance(given, str | Path):
-        given = _read_toml(Path(given))
+        given = read_toml(given)
     for method, settings in given.items():
         if method not in METHODS:
             raise ConfigError(f"the grid names a method {method!r}; there are {', '.join(METHODS)}")
@@ -196,12 +194,16 @@ def configurations(method: str, grid: Grid) -> list[dict[str, Any]]:
     values = [value if isinstance(value, list) else [value] for value in settings.values()]
     if not all(values):
         raise ConfigError(f"the grid of {method} has a setting without values")
+    if (count := math.prod(map(len, values))) > MAX_CONFIGURATIONS:
+        raise ConfigError(
+            f"the grid of {method} has {count:,} configurations, more than {MAX_CONFIGURATIONS:,}; take fewer"
+        )
     kind = _config_class(method)
     try:
         found = [kind.parse(dict(zip(settings, choice, strict=True))).to_dict() for choice in product(*values)]
     except ConfigError as error:
         raise ConfigError(f"the grid of {method}: {error}") from error
-    return [config for place, config in enumerate(found) if config not in found[:place]]
+    return list({json.dumps(config, sort_keys=True): config for config in found}.values())
 
 
 def _config_class(method: str) -> type[Section]:

@@ -8,13 +8,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
+from gcaps.documents import STRICT, Count, Digest, Name, Number, read_json, validated
 from gcaps.errors import GcapsError
 from gcaps.evaluation.result import FoldResult
-from gcaps.files import write_json
+from gcaps.files import exists, write_json
 
 if TYPE_CHECKING:
     from gcaps.data.targets import Task
@@ -80,12 +82,14 @@ class Cell:
 class Outcome:
     """The outcome of a cell."""
 
-    data: str
-    label: str
-    method: str | None
-    seed: int
-    fold: int
-    fingerprint: str
+    __pydantic_config__ = STRICT
+
+    data: Name
+    label: Name
+    method: Name | None
+    seed: Count
+    fold: Count
+    fingerprint: Digest
     status: Status
     """``time`` and ``memory``: it exceeded its limit."""
     config: dict[str, Any] | None
@@ -94,13 +98,13 @@ class Outcome:
     """Only when done."""
     error: str | None
     """One line, only when not done."""
-    seconds: float
+    seconds: Number
     """Including its share of the work that its folds have in common, such as a Gram matrix."""
-    peak_mib: float | None
+    peak_mib: Number | None
     """Highest resident memory of the child process while it computed the cell; None where there was no child."""
     candidates: list[dict[str, Any]]
     """With a grid: ``{"config": …, "inner": …}``, the headline metric of each configuration on inner validation."""
-    embedding: list[list[float]] | None
+    embedding: list[Annotated[list[Number], Field(min_length=2, max_length=2)]] | None
     """Fold 0 of an estimator with ``transform``: [G][2] first two principal components of all graphs' vectors."""
     versions: dict[str, str]
     created: str
@@ -120,19 +124,37 @@ class Outcome:
 
     @classmethod
     def read(cls, path: str | Path) -> Outcome:
-        """Read a saved outcome."""
-        try:
-            raw = json.loads(Path(path).read_text(encoding="utf-8"))
-            if raw["format"] not in READABLE:
-                raise GcapsError(f"{path}: has format {raw['format']}, this gcaps reads format {FORMAT}")
-            if raw["result"] is not None:
-                renamed = {name.replace("_accuracy", "_score"): value for name, value in raw["result"].items()}
-                raw["result"] = FoldResult(**renamed)
-            return cls(**raw | {"format": FORMAT})
-        except GcapsError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise GcapsError(f"{path}: is not a gcaps cell ({type(error).__name__}: {error})") from error
+        """Read a saved outcome.
+
+        Raises:
+            GcapsError: the file is not one, or contradicts itself.
+        """
+        raw = read_json(path)
+        if not isinstance(raw, dict):
+            raise GcapsError(f"{path}: is not a gcaps cell")
+        if isinstance(raw.get("format"), int) and raw["format"] not in READABLE:
+            raise GcapsError(f"{path}: has format {raw['format']}, this gcaps reads format {FORMAT}")
+        if isinstance(raw.get("result"), dict):
+            raw["result"] = {str(name).replace("_accuracy", "_score"): v for name, v in raw["result"].items()}
+        found = validated(cls, raw | {"format": FORMAT}, f"{path}: is not a gcaps cell")
+        if problem := found.contradiction():
+            raise GcapsError(f"{path}: is damaged ({problem})")
+        return found
+
+    def contradiction(self) -> str:
+        """What the outcome says that cannot be, or nothing."""
+        if (self.status == "done") != (self.result is not None) or (self.result is None) != (self.error is not None):
+            return "a cell that is done has a result, any other an error"
+        if self.result is not None and self.result.fold != self.fold:
+            return f"it is of fold {self.fold}, its result of fold {self.result.fold}"
+        return "" if self.result is None else self.result.contradiction()
+
+    def require_of(self, cell: Cell, place: str) -> None:
+        """Raise a GcapsError unless this is the outcome of ``cell``, with all its inputs."""
+        inputs = (cell.data, cell.label, cell.method, cell.seed, cell.fold, cell.fingerprint)
+        if inputs != (self.data, self.label, self.method, self.seed, self.fold, self.fingerprint):
+            found = f"{self.label} on {self.data}, seed {self.seed}, fold {self.fold}"
+            raise GcapsError(f"{place}: holds the outcome of another cell ({found}); remove it and run it again")
 
     def unmeasured(self) -> dict[str, Any]:
         """The outcome without times, memory and versions: equal for any two runs of the cell."""
@@ -140,6 +162,20 @@ class Outcome:
         if found["result"] is not None:
             del found["result"]["seconds"]
         return found
+
+
+def read_cell(run: Path, cell: Cell) -> Outcome | None:
+    """Read the outcome of a cell from the folder of its run; None if it has none yet.
+
+    Raises:
+        GcapsError: the file is damaged, or that of another cell.
+    """
+    file = run / cell.path
+    if not exists(file):
+        return None
+    found = Outcome.read(file)
+    found.require_of(cell, str(file))
+    return found
 
 
 def cell_of(

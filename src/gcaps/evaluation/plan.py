@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from gcaps.config.limits import mib_of, seconds_of
 from gcaps.data.arrays import Ints
@@ -17,6 +18,7 @@ from gcaps.data.molecules.required import is_molecules, require_molecules
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.reading import Reading
 from gcaps.data.targets import Task, resolve_task
+from gcaps.documents import STRICT, Count, Digest, Name, Number, read_json, validated
 from gcaps.errors import ConfigError, DataError, GcapsError
 from gcaps.estimators.registry import METHODS, make_estimator
 from gcaps.evaluation.learning_curve import curve_sizes
@@ -33,7 +35,7 @@ from gcaps.evaluation.splits import (
     split_notes,
     write_splits,
 )
-from gcaps.files import write_json
+from gcaps.files import exists, write_json
 
 FORMAT = 3
 READABLE = (2, 3)
@@ -42,14 +44,21 @@ FILE = "run.json"
 TEST_ONLY = "test:"
 """Begins the digest of a fold of which only the test graphs are known."""
 
+MAX_CONFIGURATIONS = 4096
+"""Configurations that a grid may have."""
+FoldDigest = Annotated[str, Field(pattern=rf"^({TEST_ONLY})?([0-9a-f]{{64}})?$")]
+"""What a plan knows of a fold."""
+
 
 @dataclass(frozen=True)
 class Limits:
     """Time and memory that a cell may take; None: no limit."""
 
-    seconds: float | None = None
+    __pydantic_config__ = STRICT
+
+    seconds: Annotated[Number, Field(gt=0)] | None = None
     """Of a cell, and once more of the work that the folds of a kernel share."""
-    mib: float | None = None
+    mib: Annotated[Number, Field(gt=0)] | None = None
     """Resident memory of the child process that computes the cell, including Python and its libraries."""
 
     @classmethod
@@ -62,18 +71,20 @@ class Limits:
 class PlannedData:
     """A data set of a comparison and its folds."""
 
-    name: str
-    source: str
+    __pydantic_config__ = STRICT
+
+    name: Name
+    source: Name
     """As the user gave it."""
-    path: str | None
+    path: Name | None
     """Where it was found; None for a set that is generated or only in memory."""
-    splits: str | None
+    splits: Name | None
     """The file that holds the folds; None where they are drawn."""
-    fingerprint: str
-    graphs: int
+    fingerprint: Digest
+    graphs: Count
     classes: list[Any]
     """As in the source."""
-    folds: dict[str, list[str]]
+    folds: dict[Annotated[str, Field(pattern=r"^[0-9]{1,19}$")], Annotated[list[FoldDigest], Field(min_length=1)]]
     """For each seed the digests of its folds."""
     copied: bool = False
     """The set was given as an object; ``path`` is a copy, if there is one, and loading reads it into memory."""
@@ -178,18 +189,20 @@ def find_splits(path: str | Path) -> Path:
 class PlannedEntry:
     """A row of a comparison on one data set."""
 
-    label: str
+    __pydantic_config__ = STRICT
+
+    label: Name
     """The row's name."""
-    method: str | None
+    method: Name | None
     """A name in the registry of estimators; None for an estimator of the caller's, which ``configs`` only describes."""
-    data: str
+    data: Name
     """The set's name."""
-    configs: list[dict[str, Any]]
+    configs: Annotated[list[dict[str, Any]], Field(min_length=1, max_length=MAX_CONFIGURATIONS)]
     """Its configuration, or those of its grid."""
-    seeds: list[int]
-    folds: list[int] | None = None
+    seeds: Annotated[list[Count], Field(min_length=1)]
+    folds: list[Count] | None = None
     """The folds to run; None: all of them."""
-    train_size: int | None = None
+    train_size: Count | None = None
     """Number of each fold's training graphs that are trained on, a point of a learning curve; None: all of them."""
 
     @property
@@ -202,7 +215,9 @@ class PlannedEntry:
 class Plan:
     """Everything that a comparison computes."""
 
-    name: str
+    __pydantic_config__ = STRICT
+
+    name: Name
     command: str
     """How to continue or repeat it."""
     data: list[PlannedData]
@@ -259,24 +274,38 @@ class Plan:
     def read(cls, run: str | Path) -> Plan:
         """Read the plan of the run in a folder."""
         path = Path(run) / FILE
-        if not path.exists():
+        if not exists(path):
             raise GcapsError(f"{run}: is not the folder of a comparison (it has no {FILE})")
-        try:
-            raw = json.loads(path.read_text(encoding="utf-8"))
-            if raw["format"] not in READABLE:
-                raise GcapsError(f"{path}: has format {raw['format']}, this gcaps reads format {FORMAT}")
-            return cls.from_dict(raw | {"format": FORMAT})
-        except GcapsError:
-            raise
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise GcapsError(f"{path}: is not a plan of gcaps ({type(error).__name__}: {error})") from error
+        raw = read_json(path)
+        if not isinstance(raw, dict):
+            raise GcapsError(f"{path}: is not a plan of gcaps")
+        if isinstance(raw.get("format"), int) and raw["format"] not in READABLE:
+            raise GcapsError(f"{path}: has format {raw['format']}, this gcaps reads format {FORMAT}")
+        return cls.from_dict(raw | {"format": FORMAT}, f"{path}: is not a plan of gcaps")
 
     @classmethod
-    def from_dict(cls, raw: dict[str, Any]) -> Plan:
-        """The plan whose fields ``dataclasses.asdict`` gave."""
-        data = [PlannedData(**entry) for entry in raw["data"]]
-        entries = [PlannedEntry(**entry) for entry in raw["entries"]]
-        return cls(**raw | {"data": data, "entries": entries, "limits": Limits(**raw["limits"])})
+    def from_dict(cls, raw: dict[str, Any], problem: str = "is not a plan of gcaps") -> Plan:
+        """The plan whose fields ``dataclasses.asdict`` gave.
+
+        Raises:
+            GcapsError: it is none; the message begins with ``problem``.
+        """
+        plan = validated(cls, raw, problem)
+        names = [data.name for data in plan.data]
+        if len(set(names)) < len(names):
+            raise GcapsError(f"{problem} (two data sets have one name)")
+        rows = [(entry.data, entry.label) for entry in plan.entries]
+        if len(set(rows)) < len(rows):
+            raise GcapsError(f"{problem} (two rows on a data set have one label)")
+        for entry in plan.entries:
+            if entry.data not in names:
+                raise GcapsError(f"{problem} (there is no data set {entry.data!r})")
+            if entry.method is not None and entry.method not in METHODS:
+                raise GcapsError(f"{problem} (there is no method {entry.method!r})")
+            folds = plan.of(entry.data).folds
+            if len(set(entry.seeds)) < len(entry.seeds) or any(str(seed) not in folds for seed in entry.seeds):
+                raise GcapsError(f"{problem} ({entry.label} has a seed twice, or one without folds)")
+        return plan
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from gcaps.evaluation.metrics import metric_for
 from gcaps.evaluation.outcome import Cell, Outcome
 from gcaps.evaluation.run import Report
+from gcaps.terminal import Terminal
 
 
 @contextmanager
 def comparison_progress(console: Console | None = None) -> Iterator[Report]:
     """Yield a report for :func:`gcaps.compare`: a bar on a terminal, elsewhere a line for each cell."""
-    shown = console or Console(stderr=True)
+    shown = console or Terminal(stderr=True)
     if not shown.is_terminal:
         yield Lines(shown)
         return
-    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.description}"))
+    columns = (BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=shown) as bar:
         yield Bar(bar)
 

@@ -11,21 +11,23 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import zipfile
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from gcaps.data.arrays import Array
+from gcaps.data.npy import read_npz
+from gcaps.documents import Count, Name, Number, Page, read_json, validated
 from gcaps.errors import ConfigError, GcapsError
 from gcaps.evaluation.comparison import Comparison
-from gcaps.evaluation.outcome import Cell, Key, Outcome
+from gcaps.evaluation.outcome import Cell, Key, Outcome, Status
 from gcaps.evaluation.plan import Plan, data_folders
 from gcaps.evaluation.protocols import summarise
 from gcaps.evaluation.result import FoldResult, Summary, as_lists
-from gcaps.files import replacing, write_text
+from gcaps.files import exists, opened, read_bytes, replacing, write_text
 
 FORMAT = 4
 READABLE = (3, 4)
@@ -33,6 +35,10 @@ READABLE = (3, 4)
 KIND = "gcaps record"
 SCORE_UNIT = 1e-4
 """Scores are stored as whole multiples of this."""
+CLAIM_TOLERANCE = 1e-6
+"""Summaries that are computed again may differ by this much from those that a record states."""
+METRIC_TOLERANCE = 1e-2
+"""The same for metrics of a fold, whose scores a record has rounded."""
 CURVES = ("train_loss", "train_score", "test_score", "validation_score")
 
 
@@ -188,37 +194,133 @@ def _row_arrays(outcomes: list[Outcome]) -> dict[str, Array]:
 
 def is_record(path: Path) -> bool:
     """Whether a JSON file is a record."""
-    with path.open(encoding="utf-8") as file:
-        return f'"kind": "{KIND}"' in file.read(200)
+    with opened(path) as file:
+        return f'"kind": "{KIND}"'.encode() in file.read(200)
 
 
 def read_record(path: Path) -> Comparison:
     """Read the comparison that :func:`write_record` wrote."""
+    page = read_json(path)
+    if not isinstance(page, dict) or page.get("kind") != KIND:
+        raise GcapsError(f"{path}: is not a record of gcaps; gcaps evaluate -o and gcaps compare --record write one")
+    if page.get("format") not in READABLE:
+        raise GcapsError(f"{path}: has format {page.get('format')}, this gcaps reads format {FORMAT}")
+    problem = f"{path}: is not a record of gcaps"
+    beside = path.with_suffix(".npz")
+    if not exists(beside):
+        raise GcapsError(f"{beside}: is missing; it belongs to {path.name}")
+    content = read_bytes(beside)
+    if hashlib.sha256(content).hexdigest() != page.get("arrays"):
+        raise GcapsError(f"{beside}: does not belong to {path.name}; write the record again")
+    rows = validated(list[RecordedRow], page.pop("results", None), problem)
+    fields = {name: value for name, value in page.items() if name not in ("kind", "format", "arrays")}
+    if isinstance(page.get("data"), list):
+        fields["data"] = [{"path": None, **data} if isinstance(data, dict) else data for data in page["data"]]
+    plan = Plan.from_dict(fields, problem)
+    arrays = {name.replace("_accuracy", "_score"): a for name, a in read_npz(content, str(beside)).items()}  # format 3
+    cells = {cell.key: cell for cell in plan.cells()}
+    outcomes: dict[Key, Outcome] = {}
     try:
-        page = json.loads(path.read_text(encoding="utf-8"))
-        if page.get("kind") != KIND:
-            raise GcapsError(
-                f"{path}: is not a record of gcaps; gcaps evaluate -o and gcaps compare --record write one"
-            )
-        if page["format"] not in READABLE:
-            raise GcapsError(f"{path}: has format {page['format']}, this gcaps reads format {FORMAT}")
-        beside = path.with_suffix(".npz")
-        if not beside.exists():
-            raise GcapsError(f"{beside}: is missing; it belongs to {path.name}")
-        if hashlib.sha256(beside.read_bytes()).hexdigest() != page["arrays"]:
-            raise GcapsError(f"{beside}: does not belong to {path.name}; write the record again")
-        rows = page.pop("results")
-        fields = {name: value for name, value in page.items() if name not in ("kind", "format", "arrays")}
-        plan = Plan.from_dict(fields | {"data": [{"path": None, **data} for data in page["data"]]})
-        with np.load(beside, allow_pickle=False) as file:
-            arrays = {name.replace("_accuracy", "_score"): file[name] for name in file.files}  # as in format 3
-        cells = {cell.key: cell for cell in plan.cells()}
-        outcomes = {o.key: o for i, row in enumerate(rows) for o in _outcomes(plan, cells, row, arrays, f"{i}/")}
-        return Comparison(plan, [outcomes[key] for key in cells if key in outcomes])
-    except GcapsError:
-        raise
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError, zipfile.BadZipFile) as error:
-        raise GcapsError(f"{path}: is not a record of gcaps ({type(error).__name__}: {error})") from error
+        for i, row in enumerate(rows):
+            for outcome in _outcomes(plan, cells, row.plain(), arrays, f"{i}/"):
+                if outcome.key in outcomes:
+                    raise GcapsError(f"{problem} (fold {outcome.fold} of {outcome.label} is there twice)")
+                outcomes[outcome.key] = outcome
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, AssertionError, OverflowError) as error:
+        if isinstance(error, GcapsError):
+            raise
+        raise GcapsError(f"{problem} ({type(error).__name__}: {error})") from error
+    for outcome in outcomes.values():
+        if wrong := outcome.contradiction():
+            raise GcapsError(f"{problem} ({outcome.label} on {outcome.data}, fold {outcome.fold}: {wrong})")
+    found = Comparison(plan, [outcomes[key] for key in cells if key in outcomes])
+    found.require_sound(str(path))
+    return found
+
+
+class RecordedFold(Page):
+    """What the JSON file of a record says of a fold."""
+
+    fold: Count
+    status: Status
+    epoch: Count | None = None
+    fit_seconds: Number | None = None
+    seconds: Number
+    peak_mib: Number | None = None
+    honest: Number | None = None
+    error: str | None = None
+    config: dict[str, Any] | None = None
+    candidates: list[dict[str, Any]] | None = None
+    chosen: dict[str, Any] | None = None
+    resolved: dict[str, Any] | None = None
+    resolution: list[str] | None = None
+    train_size: Count | None = None
+    metrics: dict[Name, Number] | None = None
+    targets: list[dict[Name, Number]] | None = None
+
+
+class RecordedSummary(Page):
+    """A summary under a protocol, as it is written."""
+
+    mean: Number | None
+    std: Number | None
+    folds: list[Number]
+    rule: str
+
+
+class RecordedRow(Page):
+    """What the JSON file of a record says of one row, data set and seed."""
+
+    data: Name
+    label: Name
+    seed: Count
+    command: str | None = None
+    versions: dict[Name, Name] | None = None
+    created: Name
+    protocols: dict[Name, RecordedSummary] = Field({})
+    resolved: dict[str, Any] = Field({})
+    folds: list[RecordedFold]
+
+    def plain(self) -> dict[str, Any]:
+        """Return the fields that are there as plain values."""
+        return self.model_dump(exclude_unset=True)
+
+
+def false_claim(path: Path, comparison: Comparison) -> dict[tuple[str, str], str]:
+    """Recompute what a record says of its rows from its predictions.
+
+    Returns:
+        For each data set and row of which something is not so: what.
+    """
+    wrong: dict[tuple[str, str], str] = {}
+    for row in validated(list[RecordedRow], read_json(path).get("results"), f"{path}: is not a record of gcaps"):
+        results = [
+            outcome.result
+            for outcome in comparison.outcomes
+            if (outcome.data, outcome.label, outcome.seed) == (row.data, row.label, row.seed) and outcome.result
+        ]
+        again = summarise([results], comparison.plan.of(row.data).metric) if results else {}
+        for name in again.keys() | row.protocols.keys():
+            claimed = row.protocols.get(name)
+            computed = None if name not in again else RecordedSummary.model_validate(_summary(again[name]))
+            if claimed is None or computed is None or not _close(claimed, computed):
+                said = "nothing" if claimed is None else claimed.mean
+                wrong[row.data, row.label] = f"it says {said} under {name}, its folds say {computed and computed.mean}"
+        for fold in results:
+            for name, value in fold.metrics.items():
+                computed_value = fold.recomputed(name)
+                if computed_value is not None and abs(computed_value - value) > METRIC_TOLERANCE * max(1.0, abs(value)):
+                    said = f"it says {name} = {value:.4g} of fold {fold.fold}, the predictions say {computed_value:.4g}"
+                    wrong.setdefault((row.data, row.label), said)
+    return wrong
+
+
+def _close(one: RecordedSummary, other: RecordedSummary) -> bool:
+    pairs = [(one.mean, other.mean), (one.std, other.std), *zip(one.folds, other.folds, strict=False)]
+    return len(one.folds) == len(other.folds) and all(
+        a == b or (a is not None and b is not None and abs(a - b) <= CLAIM_TOLERANCE * max(1.0, abs(b)))
+        for a, b in pairs
+    )
 
 
 def _outcomes(

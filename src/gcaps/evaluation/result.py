@@ -15,43 +15,55 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gcaps.data.targets import Task
+from gcaps.documents import STRICT, Count, Number
 from gcaps.version import __version__
 
 if TYPE_CHECKING:
     from gcaps.data.arrays import Array
     from gcaps.data.graphset import GraphSet
-    from gcaps.data.targets import Task
 
+RECOMPUTED = ("accuracy", "balanced_accuracy", "f1", "mcc", "roc_auc", "rmse", "mae", "r2", "spearman")
+"""Metrics that the rounded scores of a record still tell; a logarithm of them does not."""
 VERSIONED = ("torch", "numpy", "scipy", "scikit-learn")
+
+
+if TYPE_CHECKING:
+    Values = list[Any]
+else:
+    Values = list[int] | list[Number] | list[list[Number | None]]
+"""Of each graph a class number or a value, or one for each target, None where it is missing."""
 
 
 @dataclass(frozen=True)
 class FoldResult:
     """One fold: the predictions for its test graphs, their metrics, and the score after each epoch."""
 
-    fold: int
+    __pydantic_config__ = STRICT
+
+    fold: Count
     """Counted from 0."""
-    test: list[int]
+    test: list[Count]
     """Graphs of the test fold, counted from 0 in the set's order."""
-    y: list[Any]
+    y: Values
     """Class numbers 0..C−1 (classification) or values (regression); with several targets [graph][target], where zeros
     and ones are multilabel classes and None is a missing value."""
-    predictions: list[Any]
+    predictions: Values
     """Predictions under the honest protocol, in the form of ``y``."""
-    scores: list[list[float]]
+    scores: list[list[Number]]
     """Probabilities [graph][class], or [graph][target] of the second class, rounded to six decimals; empty for
     regression."""
-    epoch: int
+    epoch: Count
     """The epoch that predicts, counted from 1; 1 for methods without epochs."""
-    train_loss: list[float]
+    train_loss: list[Number]
     """After each epoch."""
-    train_score: list[float]
+    train_score: list[Number]
     """After each epoch, in training mode: accuracy (of multilabel targets, over all known labels) or R²."""
-    test_score: list[float]
+    test_score: list[Number]
     """After each epoch. Recorded for the optimistic protocols and the curves; not used under `honest`."""
-    validation_score: list[float]
+    validation_score: list[Number]
     """After each epoch; empty with a fixed schedule."""
-    seconds: float
+    seconds: Number
     chosen: dict[str, Any] = field(default_factory=dict)
     """What was chosen on the training graphs of this fold, such as a kernel and the SVM's C."""
     resolved: dict[str, Any] = field(default_factory=dict)
@@ -59,12 +71,28 @@ class FoldResult:
     resolution: list[str] = field(default_factory=list)
     """For each setting that was ``auto``, its value and the reason."""
     task: Task = "classification"
-    train_size: int | None = None
+    train_size: Count | None = None
     """Number of training graphs; None in older results, which trained on all graphs that are not tested."""
-    metrics: dict[str, float] = field(default_factory=dict)
+    metrics: dict[str, Number] = field(default_factory=dict)
     """Metrics of the test graphs; of several targets, the mean over those for which each is defined."""
-    targets: list[dict[str, float]] = field(default_factory=list)
+    targets: list[dict[str, Number]] = field(default_factory=list)
     """With several targets, for each its metrics and ``known``, its number of known values."""
+
+    def contradiction(self) -> str:
+        """What the fold says that cannot be, or nothing."""
+        if not self.test or min(self.test) < 0 or len(set(self.test)) < len(self.test):
+            return "its test graphs are none, or one of them is there twice"
+        lengths = {len(self.test), len(self.y), len(self.predictions), len(self.scores) or len(self.test)}
+        if len(lengths) > 1:
+            return f"it has {len(self.test)} test graphs and {len(self.predictions)} predictions"
+        shapes = [{len(row) if isinstance(row, list) else 0 for row in table} for table in (self.y, self.predictions)]
+        if len(shapes[0] | shapes[1]) > 1 or len({len(row) for row in self.scores}) > 1:
+            return "its targets, predictions or scores differ in their number of columns"
+        if self.task == "classification" and not all(
+            type(code) is int and 0 <= code < 1 << 31 for code in (*self.y, *self.predictions)
+        ):
+            return "a class is not a number of a class"
+        return ""
 
     @property
     def accuracy(self) -> float:
@@ -78,6 +106,13 @@ class FoldResult:
         if self.metrics:
             return self.metrics.get(metric, math.nan)
         return self._computed.get(metric, math.nan)
+
+    def recomputed(self, metric: str) -> float | None:
+        """Return a metric from predictions and scores; None where rounded scores do not tell it."""
+        if metric not in RECOMPUTED:
+            return None
+        found = self._computed.get(metric, math.nan)
+        return None if math.isnan(found) else found
 
     @cached_property
     def _computed(self) -> dict[str, float]:

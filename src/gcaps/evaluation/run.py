@@ -23,7 +23,7 @@ from gcaps.evaluation.experiments import (
     read_experiment,
     rows_of,
 )
-from gcaps.evaluation.outcome import Cell, Outcome
+from gcaps.evaluation.outcome import Cell, Outcome, read_cell
 from gcaps.evaluation.plan import FILE, InMemory, Limits, Plan, Row, make_plan, write_inputs
 from gcaps.evaluation.protocols import PROTOCOLS
 from gcaps.evaluation.result import Result
@@ -286,7 +286,7 @@ class _Runner:
                 recorded.save(folder / cell.path)
         there, left = [], []
         for cell in self.plan.cells():
-            outcome = Outcome.read(folder / cell.path) if (folder / cell.path).exists() else None
+            outcome = read_cell(folder, cell)
             if outcome is not None and retry and outcome.status != "done":
                 (folder / cell.path).unlink()
                 outcome = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import ConfigDict, Field
 
 from gcaps.data.arrays import Array, Ints
 from gcaps.data.catalog import load
@@ -20,6 +20,7 @@ from gcaps.data.graphset import GraphSet
 from gcaps.data.molecules.scaffolds import scaffolds_of
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Classes, Task, has_target, missing, resolve_task
+from gcaps.documents import Label, Page, read_json, validated
 from gcaps.errors import ConfigError, DataError
 from gcaps.evaluation.group_splits import (
     TEST,
@@ -384,21 +385,27 @@ def read_splits(path: str | Path, num_graphs: int) -> list[Fold]:
     Raises:
         DataError: a graph does not exist, or is listed twice in one fold.
     """
-    try:
-        raw = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"cannot be read as JSON ({error})", str(path)) from error
+    raw = read_json(path)
     if not isinstance(raw, list) or not raw or not all(isinstance(fold, dict) for fold in raw):
         raise DataError('must be a list of folds {"train": […], "validation": […], "test": […]}', str(path))
     return [_fold(entry, f"{path}, fold {number}", num_graphs) for number, entry in enumerate(raw)]
 
 
+class FoldSides(Page):
+    """A fold in a splits file; graphs are counted from 0. Other fields are not used."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    train: list[Label] = Field([])
+    validation: list[Label] = Field([])
+    test: list[Label] = Field([])
+
+
 def _fold(entry: dict[str, object], place: str, num_graphs: int) -> Fold:
     sides: dict[str, Ints] = {}
-    for side in ("train", "validation", "test"):
-        values = entry.get(side, [])
-        if not isinstance(values, list) or not all(type(v) is int for v in values):
-            raise DataError(f"{side} must be a list of graph numbers", place)
+    problem = "train, validation and test must each be a list of graph numbers"
+    found = validated(FoldSides, entry, problem, lambda text: DataError(text, place))
+    for side, values in found:
         sides[side] = np.asarray(values, dtype=np.int64)
         if len(values) and (min(values) < 0 or max(values) >= num_graphs):
             raise DataError(f"{side} names a graph outside 0..{num_graphs - 1}; are the folds of another set?", place)

@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 
 from gcaps.errors import GcapsError
-from gcaps.evaluation.outcome import Cell, Outcome, Status
+from gcaps.evaluation.outcome import Cell, Outcome, Status, read_cell
 from gcaps.evaluation.plan import FILE, Limits, PlannedData
 from gcaps.evaluation.result import FoldResult, now, versions
 
@@ -97,8 +97,9 @@ class Recorder:
         self.began = time.monotonic()
         if listener.folder is not None:
             for cell in task.cells:
-                if (listener.folder / cell.path).exists():
-                    self.outcomes.append(Outcome.read(listener.folder / cell.path))
+                found = read_cell(listener.folder, cell)
+                if found is not None:
+                    self.outcomes.append(found)
                     self.left.remove(cell)
 
     def begin(self) -> None:

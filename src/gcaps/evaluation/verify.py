@@ -16,9 +16,10 @@ from gcaps.errors import ConfigError, GcapsError
 from gcaps.evaluation.comparison import Comparison
 from gcaps.evaluation.outcome import Outcome
 from gcaps.evaluation.plan import FILE, Plan, PlannedData
-from gcaps.evaluation.record import SCORE_UNIT, is_record
+from gcaps.evaluation.record import METRIC_TOLERANCE, SCORE_UNIT, false_claim, is_record
 from gcaps.evaluation.result import FoldResult, versions
 from gcaps.evaluation.worker import Worker
+from gcaps.files import is_folder
 
 TOLERANCE = 1e-4 + SCORE_UNIT / 2
 """Scores may differ by this much, which includes their rounding in a record; predictions must be equal."""
@@ -56,10 +57,14 @@ def verify(path: str | Path, fold: int | None = None, only: Collection[str] = ()
         if not files:
             raise GcapsError(f"{place}: holds no recorded results")
     for file in files:
-        yield from _verdicts(Comparison.read(file), str(file), fold, only)
+        comparison = Comparison.read(file)
+        claims = {} if is_folder(file) else false_claim(file, comparison)
+        yield from _verdicts(comparison, claims, str(file), fold, only)
 
 
-def _verdicts(comparison: Comparison, place: str, fold: int | None, only: Collection[str]) -> Iterator[Verdict]:
+def _verdicts(
+    comparison: Comparison, claims: dict[tuple[str, str], str], place: str, fold: int | None, only: Collection[str]
+) -> Iterator[Verdict]:
     data, labels = {planned.name for planned in comparison.plan.data}, set(comparison.plan.labels)
     if unknown := set(only) - data - labels:
         known = ", ".join(sorted(data | labels))
@@ -77,9 +82,12 @@ def _verdicts(comparison: Comparison, place: str, fold: int | None, only: Collec
             planned = comparison.plan.of(name)
             if name not in graphs:  # one set at a time is kept
                 graphs = {name: planned.load()}
-            yield _verdict(comparison.plan, planned, graphs[name], recorded, what)
+            found = _verdict(comparison.plan, planned, graphs[name], recorded, what)
         except GcapsError as error:
-            yield Verdict(what, "not comparable", str(error))
+            found = Verdict(what, "not comparable", str(error))
+        if (name, label) in claims and found.verdict != "different":
+            found = Verdict(what, "different", claims[name, label])
+        yield found
 
 
 def _pick(outcomes: list[Outcome], number: int | None, name: str) -> Outcome:
@@ -120,6 +128,8 @@ def _verdict(plan: Plan, planned: PlannedData, graphs: GraphSet, recorded: Outco
 
 
 def _compared(name: str, recorded: FoldResult, again: FoldResult, changed: list[str]) -> Verdict:
+    if not np.array_equal(recorded.arrays()[0], again.arrays()[0], equal_nan=recorded.task != "classification"):
+        return Verdict(name, "different", f"fold {recorded.fold}: the recorded targets are not those of the data set")
     before, after = recorded.arrays()[1], again.arrays()[1]
     if recorded.task == "regression":
         scale = max(float(np.abs(before).max()), 1e-300)
@@ -132,4 +142,9 @@ def _compared(name: str, recorded: FoldResult, again: FoldResult, changed: list[
         same, tested = not wrong and gap <= TOLERANCE, f"{before.size} predictions"
     if not same:
         return Verdict(name, "different", detail + (f"; recorded with {', '.join(changed)}" if changed else ""))
+    for metric, value in recorded.metrics.items():
+        found = again.metrics.get(metric, value)
+        if not abs(found - value) <= METRIC_TOLERANCE * max(1.0, abs(value)):
+            detail = f"fold {recorded.fold}: {metric} is {found:.4g}, recorded as {value:.4g}"
+            return Verdict(name, "different", detail)
     return Verdict(name, "same", f"fold {recorded.fold}: {tested}")

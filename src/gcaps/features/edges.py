@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
-from gcaps.errors import DataError
+from gcaps.documents import Label, Page, validated
+from gcaps.errors import DataError, ModelError
 from gcaps.features.structural import Fittable, Standardized, Unseen, positions, unseen_values
 
 MAX_RELATIONS = 32
@@ -109,8 +111,29 @@ class Relations(Fittable):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Restore a fitted object."""
-        return cls()._of(np.asarray(state["rows"], np.int64).reshape(-1, state["columns"]), int(state["relations"]))
+        """Restore a fitted object.
+
+        Raises:
+            ModelError: the state is not one that :meth:`state` returns.
+        """
+        found = validated(RelationState, state, "the state of the edge labels is damaged", ModelError)
+        return cls()._of(np.asarray(found.rows, np.int64).reshape(-1, found.columns), found.relations)
+
+
+class RelationState(Page):
+    """Fitted :class:`Relations`: the combinations of labels in the order of their relations."""
+
+    rows: list[list[Label]]
+    columns: Annotated[int, Field(ge=1, le=1 << 20)]
+    relations: Annotated[int, Field(ge=0, le=MAX_RELATIONS)]
+
+    @model_validator(mode="after")
+    def _different_rows(self) -> Self:
+        if any(len(row) != self.columns for row in self.rows) or len(set(map(tuple, self.rows))) < len(self.rows):
+            raise ValueError("rows should be different and have a label for each column")
+        if self.relations != min(len(self.rows), MAX_RELATIONS):
+            raise ValueError("relations should be as many as rows, up to a limit")
+        return self
 
 
 class EdgeAttributes(Standardized):

@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +20,8 @@ from gcaps.data.arrays import Array, Floats
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
+from gcaps.documents import Name, Number, Page, Seed, validated
+from gcaps.errors import ModelError
 from gcaps.files import cache_folder, replacing
 
 if TYPE_CHECKING:
@@ -30,6 +34,44 @@ CACHE_LIMIT = 4 << 30
 """Bytes of all cached files together."""
 _OPTIONS = ("method", "memory", "partners", "projections", "random_state")
 _DIGEST = 32
+
+
+class BinState(Page):
+    """Fitted bins: the largest value and, for quantiles, the edges between bins."""
+
+    range: Annotated[Number, Field(gt=0)]
+    edges: list[Number] = Field([])
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        if any(a > b for a, b in pairwise(self.edges)):
+            raise ValueError("edges should ascend")
+        return self
+
+    def edges_of(self, bins: int) -> Floats:
+        """Return the edges of a number of bins: none, or one more than bins, from 0 to the largest value.
+
+        Raises:
+            ModelError: they are not those of so many bins.
+        """
+        if self.edges and (len(self.edges) != bins + 1 or self.edges[0] != 0 or self.edges[-1] != self.range):
+            raise ModelError(f"the bins of the histogram are damaged ({len(self.edges)} edges for {bins} bins)")
+        return np.asarray(self.edges, dtype=np.float64)
+
+
+class FGSDState(BinState):
+    """Fitted :class:`FGSD`: its parameters and bins."""
+
+    bins: Annotated[int, Field(ge=1, le=65536)]
+    scale: Name
+    spacing: Literal["uniform", "quantile"]
+    soft: bool
+    f: Name | list[Number]
+    method: Literal["auto", "exact", "sketch"]
+    memory: Annotated[int, Field(ge=0, le=2**62)]
+    partners: Annotated[int, Field(ge=1, le=2**31)]
+    projections: Annotated[int, Field(ge=1, le=2**31)]
+    random_state: Seed
 
 
 class _Histograms(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn is not typed
@@ -219,12 +261,9 @@ class FGSD(_Histograms):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Restore the fitted transformer."""
-        if "seed" in state:  # written by version 1
-            state = {**state, "random_state": state["seed"]}
-        options = {key: state[key] for key in ("spacing", "soft", "f", *_OPTIONS) if key in state}
-        made = cls(int(state["bins"]), str(state["scale"]), **options)
-        made.range_ = float(state["range"])
-        made.edges_ = np.asarray(state.get("edges", ()), dtype=np.float64)
+        found = validated(FGSDState, state, "the state of the harmonic distances is damaged", ModelError)
+        made = cls(found.bins, found.scale, **{key: getattr(found, key) for key in ("spacing", "soft", "f", *_OPTIONS)})
+        made.range_, made.edges_ = found.range, found.edges_of(found.bins)
         return made
 
 

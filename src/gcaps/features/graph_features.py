@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Self
+from typing import Annotated, Any, Self, get_args
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from gcaps.config import FingerprintName
 from gcaps.data.arrays import Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
+from gcaps.documents import Name, Number, Page, validated
 from gcaps.errors import DataError, ModelError
 from gcaps.features.fingerprints import COUNTS, fingerprint, fingerprint_columns
 
@@ -18,6 +20,22 @@ MAX_DEVIATIONS = 5.0
 """Descriptors are clipped to so many standard deviations from their mean, so that an absurd value does no harm."""
 PIECE = 4096
 """Training graphs whose vectors are read together when columns are scaled."""
+
+
+class FingerprintState(Page):
+    """Fitted :class:`ScaledFingerprint`: names of its columns; of descriptors, mean and deviation of each."""
+
+    columns: list[Name]
+    mean: list[Number] | None = None
+    deviation: list[Annotated[Number, Field(gt=0)]] | None = None
+
+    @model_validator(mode="after")
+    def _of_one_length(self) -> Self:
+        if len({len(part) for part in (self.columns, self.mean, self.deviation) if part is not None}) > 1:
+            raise ValueError("columns, mean and deviation should have the same length")
+        if (self.mean is None) != (self.deviation is None):
+            raise ValueError("mean and deviation belong together")
+        return self
 
 
 class ScaledFingerprint:
@@ -98,9 +116,17 @@ class ScaledFingerprint:
 
     @classmethod
     def from_state(cls, name: FingerprintName, state: dict[str, Any]) -> Self:
-        """Restore a fitted object."""
-        mean, deviation = (np.asarray(state.get(key, ()), dtype=np.float64) for key in ("mean", "deviation"))
-        return cls(name)._of(state["columns"], (mean, deviation) if "mean" in state else None)
+        """Restore a fitted object.
+
+        Raises:
+            ModelError: the state is not one that :meth:`state` returns.
+        """
+        problem = f"the state of extra_features {name} is damaged"
+        found = validated(FingerprintState, state, problem, ModelError)
+        if (found.mean is not None) != (name == "descriptors"):
+            raise ModelError(f"{problem} (mean and deviation belong to descriptors)")
+        scaling = None if found.mean is None else (np.array(found.mean), np.array(found.deviation))
+        return cls(name)._of(found.columns, scaling)
 
 
 class GraphFeatures:
@@ -146,6 +172,8 @@ class GraphFeatures:
     @classmethod
     def from_state(cls, state: dict[Any, Any]) -> Self:
         """Restore fitted features."""
+        if unknown := set(state) - set(get_args(FingerprintName)):
+            raise ModelError(f"the state of extra_features is damaged (there is no {min(map(str, unknown))!r})")
         return cls({name: ScaledFingerprint.from_state(name, part) for name, part in state.items()})
 
 

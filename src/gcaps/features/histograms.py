@@ -204,9 +204,10 @@ def _bar(graphs: GraphSet, nodes: int, shown: bool) -> Iterator[Progress | None]
     if not shown:
         yield None
         return
-    from rich.console import Console
     from rich.progress import Progress as Bar
 
-    with Bar(console=Console(stderr=True), transient=True) as bar:
+    from gcaps.terminal import Terminal
+
+    with Bar(console=Terminal(stderr=True), transient=True) as bar:
         task = bar.add_task(f"{graphs.name}: distances", total=nodes)
         yield lambda done: bar.advance(task, done)

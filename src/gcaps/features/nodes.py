@@ -14,6 +14,7 @@ from gcaps.config import BaselineConfig, FeatureConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
+from gcaps.errors import ModelError
 from gcaps.features.edges import EdgeFeatures
 from gcaps.features.fgsd import FGSD
 from gcaps.features.graph_features import GraphFeatures
@@ -153,6 +154,8 @@ class NodeFeatures:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> NodeFeatures:
         """Restore fitted features."""
+        if unknown := set(state) - set(PARTS) - set(BESIDES):
+            raise ModelError(f"the state of the features is damaged (there is no feature {min(unknown)!r})")
         parts = {name: PARTS[name].from_state(part) for name, part in state.items() if name not in BESIDES}
         graphs = GraphFeatures.from_state(state.get("graphs", {}))
         return cls(parts, EdgeFeatures.from_state(state.get("edges", {})), graphs)

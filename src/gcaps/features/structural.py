@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from gcaps.data.arrays import Array, Floats
 from gcaps.data.graphset import GraphSet
-from gcaps.errors import DataError
+from gcaps.documents import Labels, Number, Page, validated
+from gcaps.errors import DataError, ModelError
 
 if TYPE_CHECKING:
     from gcaps.features.edges import EdgeMatrix
@@ -152,6 +154,40 @@ class OneHotFeatures(Fittable):
         return self.encode(graphs).toarray()
 
 
+class LabelState(Page):
+    """Fitted :class:`LabelFeatures`: for each column of labels its labels, and the rare ones among them."""
+
+    values: Annotated[list[Annotated[Labels, Field(min_length=1)]], Field(min_length=1)]
+    rare: list[Labels] | None = None
+
+    @model_validator(mode="after")
+    def _rare_are_among_them(self) -> Self:
+        if self.rare is not None and len(self.rare) != len(self.values):
+            raise ValueError("there should be rare labels of each column")
+        if any(set(few) - set(every) for few, every in zip(self.rare or [], self.values, strict=False)):
+            raise ValueError("a rare label should be a label")
+        return self
+
+
+class StandardizedState(Page):
+    """Fitted :class:`Standardized`: mean and deviation of each column."""
+
+    mean: list[Number]
+    deviation: list[Annotated[Number, Field(gt=0)]]
+
+    @model_validator(mode="after")
+    def _of_one_length(self) -> Self:
+        if len(self.mean) != len(self.deviation):
+            raise ValueError("mean and deviation should have the same length")
+        return self
+
+
+class DegreeState(Page):
+    """Fitted :class:`DegreeFeatures`."""
+
+    largest: Annotated[int, Field(ge=0, le=MAX_DEGREE)]
+
+
 class LabelFeatures(OneHotFeatures):
     """One column for each node label of the training graphs; zeros for a label that does not occur there.
 
@@ -224,9 +260,14 @@ class LabelFeatures(OneHotFeatures):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Restore a fitted object."""
-        values, rare = state["values"], state.get("rare", [[]] * len(state["values"]))
-        return cls()._of(*([np.asarray(column, dtype=np.int64) for column in table] for table in (values, rare)))
+        """Restore a fitted object.
+
+        Raises:
+            ModelError: the state is not one that :meth:`state` returns.
+        """
+        found = validated(LabelState, state, "the state of the node labels is damaged", ModelError)
+        rare = found.rare if found.rare is not None else [[]] * len(found.values)
+        return cls()._of(*([np.asarray(column, dtype=np.int64) for column in table] for table in (found.values, rare)))
 
 
 class Standardized(Fittable):
@@ -298,9 +339,14 @@ class Standardized(Fittable):
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
-        """Restore a fitted object."""
+        """Restore a fitted object.
+
+        Raises:
+            ModelError: the state is not one that :meth:`state` returns.
+        """
+        found = validated(StandardizedState, state, f"the state of the {cls.what} is damaged", ModelError)
         made = cls()
-        made.mean_, made.deviation_ = (np.asarray(state[key], dtype=np.float64) for key in ("mean", "deviation"))
+        made.mean_, made.deviation_ = np.array(found.mean, np.float64), np.array(found.deviation, np.float64)
         return made
 
 
@@ -342,7 +388,7 @@ class DegreeFeatures(OneHotFeatures):
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Restore a fitted object."""
         made = cls()
-        made.largest_ = int(state["largest"])
+        made.largest_ = validated(DegreeState, state, "the state of the degrees is damaged", ModelError).largest
         return made
 
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from joblib import cpu_count
 from numba import njit
+from pydantic import Field
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
@@ -22,9 +23,11 @@ from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import Hashes, mix, rows
-from gcaps.errors import ConfigError, DataError
+from gcaps.documents import Page, validated
+from gcaps.errors import ConfigError, DataError, ModelError
 from gcaps.kernels.gram import gram, squares, take_columns
 
+DAMAGED = "the state of the kernel is damaged"
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -88,8 +91,11 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
         ``transform`` then returns the same numbers, bit for bit.
         """
-        self._scale_, self.label_columns_ = arrays["scale"], values["label_columns"]
-        self.edge_label_columns_ = values.get("edge_label_columns", int(self.edge_labels is True))
+        found = validated(
+            ColumnState, {name: values.get(name) for name in ColumnState.model_fields}, DAMAGED, ModelError
+        )
+        self._scale_ = require_array(arrays, "scale", "f", (None,))
+        self.label_columns_, self.edge_label_columns_ = found.label_columns, found.edge_label_columns
         return self
 
     def restrict(self, positions: Sequence[int] | Array) -> Self:
@@ -161,6 +167,27 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self._scale_ = self._scale_[positions]
 
 
+class ColumnState(Page):
+    """JSON values of every fitted kernel."""
+
+    label_columns: Annotated[int, Field(ge=0, le=1 << 20)]
+    edge_label_columns: Annotated[int, Field(ge=0, le=1 << 20)]
+
+
+def require_array(arrays: Mapping[str, Array], name: str, kind: str, shape: tuple[int | None, ...]) -> Array:
+    """Return an array out of a file.
+
+    Raises:
+        ModelError: it is not there, of another kind of numbers, or of another shape; None fits any length.
+    """
+    found = arrays.get(name)
+    if found is None or found.dtype.kind not in kind or found.ndim != len(shape):
+        raise ModelError(f"{DAMAGED} (the array {name} is missing or of another type)")
+    if any(wanted is not None and length != wanted for length, wanted in zip(found.shape, shape, strict=True)):
+        raise ModelError(f"{DAMAGED} (the array {name} has the shape {found.shape}, expected {shape})")
+    return found
+
+
 class SubstructureCounts(NamedTuple):
     """Substructures of each graph of a set, identified by 64-bit hashes, and their counts."""
 
@@ -202,9 +229,17 @@ class FeatureKernel(GraphKernel):
     def restore(self, arrays: Mapping[str, Array], values: Mapping[str, Any]) -> Self:
         """See :meth:`GraphKernel.restore`."""
         super().restore(arrays, values)
-        self.vocabulary_ = arrays["vocabulary"]
+        self.vocabulary_ = require_array(arrays, "vocabulary", "iu", (None,))
+        if (self.vocabulary_[1:] <= self.vocabulary_[:-1]).any():
+            raise ModelError(f"{DAMAGED} (the vocabulary does not ascend)")
+        data = require_array(arrays, "data", "f", (None,))
+        indices, indptr = (require_array(arrays, name, "i", (None,)) for name in ("indices", "indptr"))
         shape = (len(self._scale_), len(self.vocabulary_))
-        self._train_ = csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+        try:
+            self._train_ = csr_array((data, indices, indptr), shape=shape)
+            self._train_.check_format(full_check=True)
+        except ValueError as error:
+            raise ModelError(f"{DAMAGED} ({error})") from error
         return self
 
     def _fit(self, graphs: GraphSet) -> None:
@@ -304,8 +339,9 @@ def map_threads(
     with ThreadPoolExecutor(threads) as pool:
         results = pool.map(function, items)
         if verbose:
-            from rich.console import Console
             from rich.progress import track
 
-            return list(track(results, title, len(items), console=Console(stderr=True)))
+            from gcaps.terminal import Terminal
+
+            return list(track(results, title, len(items), console=Terminal(stderr=True)))
         return list(results)

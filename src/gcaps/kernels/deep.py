@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import Hashes, neighbors_of_set
-from gcaps.errors import ConfigError
-from gcaps.kernels.base import FeatureKernel, GraphKernel, State, inverse_root
+from gcaps.errors import ConfigError, ModelError
+from gcaps.kernels.base import DAMAGED, FeatureKernel, GraphKernel, State, inverse_root, require_array
 from gcaps.kernels.gram import gram, squares, take_columns
 from gcaps.kernels.graphlet import Graphlet
 from gcaps.kernels.shortest_path import ShortestPath
@@ -91,9 +91,19 @@ class DeepGraphKernel(GraphKernel):
     def restore(self, arrays: Mapping[str, Array], values: Mapping[str, Any]) -> Self:
         """See :meth:`GraphKernel.restore`."""
         super().restore(arrays, values)
-        self._columns_, self._vectors_, self._embedded_ = (arrays[key] for key in ("columns", "vectors", "embedded"))
         base = {key.removeprefix("base."): array for key, array in arrays.items() if key.startswith("base.")}
-        self.base_ = self._base_kernel().restore(base, values["base"])
+        restored: Any = self._base_kernel().restore(base, values.get("base") or {})
+        self.base_ = restored
+        if len(self.base_._scale_) != len(self._scale_):
+            raise ModelError(f"{DAMAGED} (its two parts have different graphs)")
+        self._columns_ = require_array(arrays, "columns", "i", (None,))
+        width = len(self.base_.vocabulary_)
+        if len(self._columns_) and not 0 <= self._columns_.min() <= self._columns_.max() < width:
+            raise ModelError(f"{DAMAGED} (a column does not exist)")
+        if (np.diff(self._columns_) <= 0).any():
+            raise ModelError(f"{DAMAGED} (its columns do not ascend)")
+        self._vectors_ = require_array(arrays, "vectors", "f", (len(self._columns_), None))
+        self._embedded_ = require_array(arrays, "embedded", "f", (len(self._scale_), self._vectors_.shape[1]))
         return self
 
     def _base_kernel(self) -> FeatureKernel:

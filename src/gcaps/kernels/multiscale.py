@@ -11,8 +11,8 @@ from numba import njit
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import Hashes
-from gcaps.errors import ConfigError
-from gcaps.kernels.base import GraphKernel, State, map_threads, mix64, node_hashes, split_work
+from gcaps.errors import ConfigError, ModelError
+from gcaps.kernels.base import DAMAGED, GraphKernel, State, map_threads, mix64, node_hashes, require_array, split_work
 
 _NODES = 4096
 """Nodes of one task."""
@@ -99,12 +99,24 @@ class MultiscaleLaplacian(GraphKernel):
 
     def restore(self, arrays: Mapping[str, Array], values: Mapping[str, Any]) -> Self:
         """See :meth:`GraphKernel.restore`."""
-        self.labels_, self._train_ = arrays["labels"], (arrays["train.inverse"], arrays["train.logdet"])
-        self.levels_ = [
-            Level((arrays[f"{number}.inverse"], arrays[f"{number}.logdet"]), arrays[f"{number}.basis"])
-            for number in range(self.levels)
-        ]
-        return super().restore(arrays, values)
+        super().restore(arrays, values)
+        self.labels_ = require_array(arrays, "labels", "u", (None,))
+        if (self.labels_[1:] <= self.labels_[:-1]).any():
+            raise ModelError(f"{DAMAGED} (the labels do not ascend)")
+
+        def states(prefix: str, count: int | None) -> tuple[Floats, Floats]:
+            inverse = require_array(arrays, f"{prefix}.inverse", "f", (count, None, None))
+            if inverse.shape[1] != inverse.shape[2]:
+                raise ModelError(f"{DAMAGED} (a matrix is not square)")
+            return inverse, require_array(arrays, f"{prefix}.logdet", "f", (len(inverse),))
+
+        self._train_ = states("train", len(self._scale_))
+        self.levels_ = []
+        for number in range(self.levels):
+            references = states(str(number), None)
+            basis = require_array(arrays, f"{number}.basis", "f", (len(references[0]), None))
+            self.levels_.append(Level(references, basis))
+        return self
 
     def _fit(self, graphs: GraphSet) -> None:
         for name, lowest in (("levels", 0), ("radius", 1), ("rank", 1), ("samples", 1)):

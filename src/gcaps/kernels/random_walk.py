@@ -12,8 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import neighbors_of_set
-from gcaps.errors import ConfigError
-from gcaps.kernels.base import GraphKernel, State, inverse_root, map_threads, split_work
+from gcaps.data.structure import check_structure
+from gcaps.errors import ConfigError, ModelError
+from gcaps.kernels.base import DAMAGED, GraphKernel, State, inverse_root, map_threads, require_array, split_work
 
 DAMPED = 0.7
 """√λ times the spectral radius of a damped graph."""
@@ -83,13 +84,18 @@ class RandomWalk(GraphKernel):
 
     def restore(self, arrays: Mapping[str, Array], values: Mapping[str, Any]) -> Self:
         """See :meth:`GraphKernel.restore`."""
-        graphs: dict[str, Any] = {
-            key.removeprefix("graphs."): array for key, array in arrays.items() if key.startswith("graphs.")
-        }
-        self._train_ = GraphSet(name=values["name"], **graphs) if graphs else None
+        super().restore(arrays, values)
+        graphs: dict[str, Any] = {key: arrays[f"graphs.{key}"] for key in _ARRAYS if f"graphs.{key}" in arrays}
+        count = len(self._scale_)
+        self._train_ = None
         if not graphs:
-            self._walks_ = arrays["walks"]
-        return super().restore(arrays, values)
+            self._walks_ = require_array(arrays, "walks", "f", (count, None))
+            return self
+        if not {"ptr", "rowptr", "col"} <= graphs.keys() or len(graphs["ptr"]) != count + 1:
+            raise ModelError(f"{DAMAGED} (it lacks support graphs)")
+        self._train_ = GraphSet(name=str(values.get("name")), **graphs)
+        check_structure(self._train_, lambda problem, key: ModelError(f"{DAMAGED} ({key or 'graphs'}: {problem})"))
+        return self
 
     def _fit(self, graphs: GraphSet) -> None:
         if self.diverging not in ("raise", "damp"):

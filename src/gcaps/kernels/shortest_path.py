@@ -13,8 +13,8 @@ from scipy.sparse.csgraph import dijkstra
 from gcaps.data.arrays import Array, Floats, Ints, pointer
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import Hashes, join, mix, rows
-from gcaps.errors import ConfigError
-from gcaps.kernels.base import FeatureKernel, State, SubstructureCounts, map_threads, split_work
+from gcaps.errors import ConfigError, ModelError
+from gcaps.kernels.base import DAMAGED, FeatureKernel, State, SubstructureCounts, map_threads, split_work
 
 _WORK = 20_000_000
 """Steps of the breadth-first searches (nodes × arcs) of the graphs of one task."""
@@ -61,7 +61,10 @@ class ShortestPath(FeatureKernel):
 
     def restore(self, arrays: Mapping[str, Array], values: Mapping[str, Any]) -> Self:
         """See :meth:`GraphKernel.restore`."""
-        self.bin_width_ = values["bin_width"]
+        width = values.get("bin_width")
+        if not isinstance(width, float) or not 0 < width < np.inf:
+            raise ModelError(f"{DAMAGED} (bin_width is {width!r})")
+        self.bin_width_ = width
         return super().restore(arrays, values)
 
     def _fit(self, graphs: GraphSet) -> None:

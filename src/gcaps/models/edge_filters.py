@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import torch
 from numba import njit
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from gcaps.batching.batch import Batch
 from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
+from gcaps.documents import Labels, Number, Page
 from gcaps.errors import DataError
 from gcaps.models.network import InputLinear, node_product
 from gcaps.nn.cpu.blocks import is_supported
@@ -21,6 +23,21 @@ from gcaps.nn.cpu.scalar_edges import Rows, piecewise_sum
 from gcaps.nn.filters import Filter
 from gcaps.nn.neighborhood import neighbor_sum
 from gcaps.nn.sparse import CSR
+
+
+class EdgeShape(Page):
+    """Arguments of :class:`EdgeFeatures`, from the training graphs."""
+
+    values: list[Labels]
+    mean: list[Number]
+    deviation: list[Annotated[Number, Field(gt=0)]]
+    weighted: bool
+
+    @model_validator(mode="after")
+    def _of_one_length(self) -> Self:
+        if len(self.mean) != len(self.deviation):
+            raise ValueError("mean and deviation should have the same length")
+        return self
 
 
 class EdgeFeatures(nn.Module):

@@ -14,6 +14,8 @@ from html import escape
 
 from markupsafe import Markup
 
+from gcaps.escaping import visible
+
 Point = tuple[float, float]
 
 
@@ -116,7 +118,8 @@ class Drawing:
         """Add text; ``anchor`` is the end of its baseline (start, middle, end) at the point."""
         anchors = "" if anchor == "start" else f' text-anchor="{anchor}"'
         kinds = f' class="{kind}"' if kind else ""
-        self.parts.append(f'<text x="{coordinate(x)}" y="{coordinate(y)}"{anchors}{kinds}>{escape(words)}</text>')
+        shown = escape(visible(words))
+        self.parts.append(f'<text x="{coordinate(x)}" y="{coordinate(y)}"{anchors}{kinds}>{shown}</text>')
 
     def axes(
         self, x: Scale, y: Scale, titles: tuple[str, str], y_text: Callable[[float], str] | None = None, count: int = 5
@@ -143,7 +146,7 @@ class Drawing:
     def svg(self) -> Markup:
         """Return the element."""
         box = f"0 0 {coordinate(self.width)} {coordinate(self.height)}"
-        head = f'<svg class="chart" viewBox="{box}" role="img" aria-label="{escape(self.label)}"'
+        head = f'<svg class="chart" viewBox="{box}" role="img" aria-label="{escape(visible(self.label))}"'
         return Markup(f'{head} style="max-width:{coordinate(1.2 * self.width)}px">{"".join(self.parts)}</svg>')
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from markupsafe import Markup
 
 from gcaps.data.graphset import GraphSet
+from gcaps.escaping import visible
 from gcaps.report.chart import coordinate
 
 MAX_ATOMS = 200
@@ -83,7 +84,7 @@ def draw_molecule(
     places = [drawer.GetDrawCoords(i) for i in range(len(marks))]
     discs = _discs(np.array([(p.x, p.y) for p in places]).reshape(-1, 2), drawn, marks)
     box = f"0 0 {coordinate(size[0])} {coordinate(size[1])}"
-    head = f'<svg class="chart mol" viewBox="{box}" role="img" aria-label="{escape(label)}"'
+    head = f'<svg class="chart mol" viewBox="{box}" role="img" aria-label="{escape(visible(label))}"'
     style = f'style="max-width:{coordinate(1.2 * size[0])}px"'
     return Markup(f"{head} {style}>{discs}{_paths(drawer.GetDrawingText())}</svg>")
 
@@ -150,7 +151,8 @@ def _discs(places: Any, molecule: Any, marks: Sequence[AtomMark]) -> str:
     radius = coordinate(0.46 * float(np.median(lengths)) if len(lengths) else 0.46 * MARKED_BOND_LENGTH)
     return "".join(
         f'<circle class="{"raises" if mark.strength >= 0 else "lowers"}" cx="{coordinate(x)}" cy="{coordinate(y)}" '
-        f'r="{radius}" fill-opacity="{opacity(mark.strength):.2f}"><title>{escape(mark.words)}</title></circle>'
+        f'r="{radius}" fill-opacity="{opacity(mark.strength):.2f}">'
+        f"<title>{escape(visible(mark.words))}</title></circle>"
         for (x, y), mark in zip(places.tolist(), marks, strict=True)
     )
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from importlib import resources
+from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
 
+from gcaps.escaping import visible
 from gcaps.evaluation.metrics import Metric
 from gcaps.report import summary
 
@@ -20,6 +23,7 @@ def environment() -> Environment:
     made = Environment(
         loader=FunctionLoader(read_resource),
         autoescape=True,
+        finalize=_shown,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -36,6 +40,11 @@ def environment() -> Environment:
         published=summary.published_text,
     )
     return made
+
+
+def _shown(value: Any) -> Any:
+    """Make control characters visible in texts; what is HTML already has none."""
+    return visible(value, keep="\n\t") if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _value(value: float, metric: Metric, digits: int = 2) -> str:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from gcaps.escaping import csv_cell
 from gcaps.evaluation.comparison import Comparison
 from gcaps.evaluation.metrics import METRICS, Metric
 from gcaps.evaluation.published import RULES, SOURCES, Published, published
@@ -113,8 +114,8 @@ def comma_separated(study: Study) -> str:
     for entry in (entry for planned in study.sets for entry in study.of_set(planned.name)):
         best = study.best(entry.data)
         line: dict[str, object] = {
-            "data": entry.data,
-            "method": entry.label,
+            "data": csv_cell(entry.data),
+            "method": csv_cell(entry.label),
             "source": "ours",
             "planned": entry.planned,
             "status": "done" if entry.complete else entry.status,

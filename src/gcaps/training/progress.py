@@ -9,6 +9,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from gcaps.terminal import Terminal
 from gcaps.training.loop import Epoch
 
 
@@ -28,12 +29,14 @@ def training_bar(title: str, epochs: int, runs: int = 1, console: Console | None
     """
     epochs = max(epochs, 1)
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=12),
         MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]} score {task.fields[score]} {task.fields[speed]} graphs/s, left"),
+        TextColumn(
+            "loss {task.fields[loss]} score {task.fields[score]} {task.fields[speed]} graphs/s, left", markup=False
+        ),
         TimeRemainingColumn(),
-        console=console or Console(stderr=True),
+        console=console or Terminal(stderr=True),
     )
     latest: dict[int, Epoch] = {}
     done = dict.fromkeys(range(runs), 0)

@@ -82,7 +82,7 @@ def test_targets_may_come_from_a_table(tmp_path):
 
 FAULTS = {
     "not JSON": ("{", "t.json: is not JSON"),
-    "deep": ("[" * 100_000, "t.json: is not JSON"),
+    "deep": ("[" * 100_000, "levels of brackets"),
     "no nodes": (json.dumps([NODE_LINK, {"links": []}]), "t.json: graph 1: is not a graph in node-link form"),
     "unknown node": (json.dumps([other(links=[{"source": "a", "target": "z"}])]), "has an edge of node 'z'"),
     "no target": (json.dumps([other(links=[{"source": "a"}])]), "has a malformed node or edge (KeyError"),

@@ -87,7 +87,7 @@ def test_lists_of_smiles_have_names_or_a_header_or_neither(tmp_path, text, names
 def test_unpacked_size_is_limited_too(tmp_path, monkeypatch):
     (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"smiles,y\n" + b"C,1\n" * 10_000))
     monkeypatch.setenv("GCAPS_MAX_BYTES", "5000")
-    with pytest.raises(DataError, match="more than the limit of 5,000"):
+    with pytest.raises(DataError, match="beyond the limit of 5,000"):
         TextTable(tmp_path / "t.csv.gz")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,10 +12,13 @@ from gcaps.data.arrays import Array, Ints, pointer
 from gcaps.data.assemble import EdgeRows, assemble, without_empty
 from gcaps.data.graphset import GraphSet
 from gcaps.data.io.tables import stem
+from gcaps.data.npy import read_npz as read_arrays
 from gcaps.data.reading import Reading, listed
 from gcaps.errors import DataError
-from gcaps.files import MAX_PARSED_BYTES, max_bytes, require_file, too_large
+from gcaps.files import MAX_PARSED_BYTES, max_unpacked, read_bytes
 
+FREE = 1 << 29
+"""What any .npz file may unpack to (512 MiB): adjacency matrices are mostly zeros."""
 STACK = ("adjacency", "adj", "a", "adjacencies", "arr_0")
 GRAPH_OF = ("batch", "graph_indicator", "graph", "graph_of_node")
 SIZES = ("sizes", "num_nodes", "n")
@@ -58,21 +60,8 @@ def read_npz(path: str | Path, reading: Reading) -> GraphSet:
 
 
 def _arrays(path: Path) -> dict[str, Array]:
-    require_file(path, MAX_PARSED_BYTES)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        if size > max_bytes(MAX_PARSED_BYTES):
-            raise DataError(too_large(size, MAX_PARSED_BYTES), str(path))
-        with np.load(path, allow_pickle=False) as loaded:
-            return {name: loaded[name] for name in loaded.files}
-    except ValueError as error:
-        if "pickle" in str(error) or "Object arrays" in str(error):
-            problem = "holds Python objects, which are not read; save numbers: np.savez(file, *matrices)"
-            raise DataError(problem, str(path)) from error
-        raise DataError(f"is not an .npz file ({error})", str(path)) from error
-    except (OSError, EOFError, zipfile.BadZipFile, KeyError) as error:
-        raise DataError(f"is not an .npz file ({error})", str(path)) from error
+    content = read_bytes(path, MAX_PARSED_BYTES)
+    return read_arrays(content, str(path), max_unpacked(len(content), MAX_PARSED_BYTES, FREE))
 
 
 def _first(arrays: dict[str, Array], names: tuple[str, ...]) -> Array | None:

@@ -12,9 +12,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from gcaps.errors import DataError
+from gcaps.files import max_unpacked, open_file, opened, unpacks_to
 
-MAX_UNPACKED = 1 << 36
-"""Bytes that a zip may unpack to (64 GiB); members are read as streams and never written to disk."""
 MAX_RATIO = 1100
 """Largest accepted compression ratio; Deflate reaches about 1,000 on text, so a larger one indicates a zip bomb."""
 
@@ -39,6 +38,7 @@ class Files:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._zip: zipfile.ZipFile | None = None
+        self._stream: IO[bytes] | None = None
         if self.path.is_dir():
             self._members = {p.name: str(p) for p in sorted(self.path.iterdir()) if p.is_file()}
         else:
@@ -64,7 +64,7 @@ class Files:
         """Open a file as a stream of bytes; damage found while reading it becomes a DataError."""
         try:
             if self._zip is None:
-                with Path(self._members[name]).open("rb") as stream:
+                with opened(self._members[name]) as stream:
                     yield stream
             else:
                 with self._zip.open(self._members[name]) as stream:
@@ -78,11 +78,13 @@ class Files:
         """Close the archive."""
         if self._zip is not None:
             self._zip.close()
+        if self._stream is not None:
+            self._stream.close()
 
     def _recorded_count(self) -> int:
         """Number of members according to the archive's last record, which zipfile does not check."""
         assert self._zip is not None
-        with self.path.open("rb") as stream:
+        with opened(self.path) as stream:
             stream.seek(-22 - len(self._zip.comment), os.SEEK_END)
             return int.from_bytes(stream.read(12)[10:], "little")
 
@@ -90,9 +92,10 @@ class Files:
         """Open the zip and return its members by their last name."""
         file = str(self.path)
         try:
-            self._zip = zipfile.ZipFile(self.path)
-        except FileNotFoundError as error:
-            raise DataError("does not exist", file) from error
+            self._stream = open_file(self.path)
+            self._zip = zipfile.ZipFile(self._stream)
+        except DataError:
+            raise
         except (*_DAMAGE, ValueError) as error:
             raise DataError(f"is not a complete zip archive ({error}); fetch it again", file) from error
         except OSError as error:
@@ -121,6 +124,7 @@ class Files:
                 self._zip.open(member).close()
             except (*_DAMAGE, OSError) as error:
                 raise DataError(f"the archive is damaged ({error}); fetch it again", file) from error
-        if total > MAX_UNPACKED:
-            raise DataError(f"unpacks to {total:,} bytes, more than the limit of {MAX_UNPACKED:,}", file)
+        packed = self.path.stat().st_size
+        if total > max_unpacked(packed):
+            raise DataError(unpacks_to(total, packed), file)
         return members

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
@@ -12,16 +11,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree.ElementTree import ParseError
+from xml.parsers import expat
 
 import numpy as np
+from pydantic import ConfigDict, Field
 
 from gcaps.data.graphset import GraphSet
 from gcaps.data.io.edge_tables import with_labels
 from gcaps.data.io.networkx import from_networkx
 from gcaps.data.io.tables import ending, stem
 from gcaps.data.reading import Reading
+from gcaps.documents import MAX_DEPTH, Label, Page, parse_json, validated
 from gcaps.errors import DataError
-from gcaps.files import MAX_PARSED_BYTES, max_bytes, require_file, too_large
+from gcaps.files import MAX_PARSED_BYTES, max_unpacked, read_bytes, unpacks_to
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -88,19 +90,45 @@ def _placed(error: DataError, found: Sequence[Found]) -> DataError:
 
 
 def _content(path: Path) -> bytes:
-    require_file(path, MAX_PARSED_BYTES)
-    limit = max_bytes(MAX_PARSED_BYTES)
+    content = read_bytes(path, MAX_PARSED_BYTES)
+    if not content.startswith(b"\x1f\x8b"):
+        return content
+    packed, limit = len(content), max_unpacked(len(content), MAX_PARSED_BYTES)
     try:
-        with path.open("rb") as raw:
-            packed = raw.read(2) == b"\x1f\x8b"
-            raw.seek(0)
-            with gzip.GzipFile(fileobj=raw) if packed else raw as stream:
-                content: bytes = stream.read(limit + 1)
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+            content = stream.read(limit + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot be read ({error})", str(path)) from error
     if len(content) > limit:
-        raise DataError(too_large(len(content), MAX_PARSED_BYTES), str(path))
+        raise DataError(unpacks_to(None, packed), str(path))
     return content
+
+
+def _require_plain_xml(content: bytes, path: Path) -> None:
+    """Raise a DataError for XML with a document type, which can define entities, or nested too deeply."""
+    parser = expat.ParserCreate()
+    depth = 0
+
+    def refuse(*_: object) -> None:
+        raise DataError("has a document type (<!DOCTYPE>), which GraphML does not need; remove it", str(path))
+
+    def begin(*_: object) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise DataError(f"has more than {MAX_DEPTH} elements within one another; refused", str(path))
+
+    def end(*_: object) -> None:
+        nonlocal depth
+        depth -= 1
+
+    parser.StartDoctypeDeclHandler, parser.StartElementHandler, parser.EndElementHandler = refuse, begin, end
+    try:
+        parser.Parse(content, True)
+    except (expat.ExpatError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"is not GraphML ({str(error)[:120]})", str(path)) from error
 
 
 def _graphml(path: Path) -> Iterator[Found]:
@@ -108,8 +136,12 @@ def _graphml(path: Path) -> Iterator[Found]:
     from networkx.readwrite.graphml import GraphMLReader
 
     try:
-        graphs = list(GraphMLReader()(path=io.BytesIO(_content(path))))
-    except (ParseError, NetworkXError, KeyError, ValueError, AttributeError) as error:
+        content = _content(path)
+        _require_plain_xml(content, path)
+        graphs = list(GraphMLReader()(path=io.BytesIO(content)))
+    except (ParseError, NetworkXError, KeyError, ValueError, AttributeError, TypeError, OverflowError) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"is not GraphML ({' '.join(str(error).split())[:120]})", str(path)) from error
     for i, graph in enumerate(graphs):
         place = str(path) if len(graphs) == 1 else f"{path}: graph {i}"
@@ -126,37 +158,48 @@ def _node_link(path: Path) -> Iterator[Found]:
 def _entries(path: Path) -> Iterator[tuple[int | None, dict[str, Any]]]:
     """Yield the graphs of a JSON file: one, a list, ``{"graphs": […]}``, or one a line."""
     content = _content(path)
-    try:
-        if ending(path) in (".jsonl", ".ndjson"):
-            lines = [(i, row) for i, row in enumerate(content.decode("utf-8-sig").splitlines(), 1) if row.strip()]
-            yield from ((line, json.loads(row)) for line, row in lines)
-            return
-        read = json.loads(content.decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"is not JSON ({error})", str(path)) from error
+    if ending(path) in (".jsonl", ".ndjson"):
+        rows = ((i, row) for i, row in enumerate(content.split(b"\n"), 1) if row.strip())
+        yield from ((line, parse_json(row, str(path), line)) for line, row in rows)
+        return
+    read = parse_json(content, str(path))
     if isinstance(read, dict) and isinstance(read.get("graphs"), list):
         read = read["graphs"]
     yield from ((None, entry) for entry in (read if isinstance(read, list) else [read]))
+
+
+class NodeLink(Page):
+    """A graph in NetworkX's node-link form; nodes and links have attributes of any name."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    nodes: list[dict[str, Any] | Label | float | str]
+    links: list[dict[str, Any]] | None = None
+    edges: list[dict[str, Any]] = Field([])
+    directed: bool = False
+    multigraph: bool = False
+    graph: dict[str, Any] | list[tuple[str, Any]] = Field({})
 
 
 def _built(entry: Any, place: str) -> nx.Graph:
     """Return the graph of one node-link dictionary."""
     import networkx as nx
 
-    if not isinstance(entry, dict) or not isinstance(entry.get("nodes"), list):
-        raise DataError('is not a graph in node-link form: {"nodes": [{"id": …}], "links": [{"source": …, …}]}', place)
-    links: Any = entry.get("links", entry.get("edges", []))
+    problem = 'is not a graph in node-link form: {"nodes": [{"id": …}], "links": [{"source": …, …}]}'
+    if not isinstance(entry, dict):
+        raise DataError(problem, place)
+    found = validated(NodeLink, entry, problem, lambda text: DataError(text, place))
+    links = found.edges if found.links is None else found.links
     kind = {
         (False, False): nx.Graph,
         (True, False): nx.DiGraph,
         (False, True): nx.MultiGraph,
         (True, True): nx.MultiDiGraph,
-    }[bool(entry.get("directed")), bool(entry.get("multigraph"))]
+    }[found.directed, found.multigraph]
     graph = kind()
-    described: Any = entry.get("graph", {})
-    graph.graph.update(described if isinstance(described, dict) else dict(described))
     try:
-        for i, node in enumerate(entry["nodes"]):
+        graph.graph.update(found.graph)
+        for i, node in enumerate(found.nodes):
             values = dict(node) if isinstance(node, dict) else {"id": node}
             graph.add_node(_hashable(values.pop("id", i)), **{str(k): v for k, v in values.items()})
         for link in links:

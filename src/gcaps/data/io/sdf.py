@@ -10,6 +10,8 @@ from gcaps.data.io.tables import TextTable
 from gcaps.data.molecules.parsing import Form
 
 END = "$$$$"
+MAX_NAME = 2000
+"""Characters of a line that names a property which are looked at."""
 _PROPERTY = re.compile(r">.*?<(.+)>")
 
 
@@ -27,7 +29,7 @@ class SDFTable(TextTable):
         names: dict[str, None] = {}
         with self.text() as text:
             for line in text:
-                if line.startswith(">") and (found := _PROPERTY.match(line)):
+                if line.startswith(">") and (found := _PROPERTY.match(line[:MAX_NAME])):
                     names[found[1]] = None
         self.names = ["structure", "_Name", *(name for name in names if name not in ("structure", "_Name"))]
 
@@ -55,6 +57,6 @@ class SDFTable(TextTable):
                 values[name], name, lines = "\n".join(lines).strip(), None, []
             elif name is not None:
                 lines.append(line)
-            elif line.startswith(">") and (found := _PROPERTY.match(line)):
+            elif line.startswith(">") and (found := _PROPERTY.match(line[:MAX_NAME])):
                 name = found[1]
         return [values.get(name, "") for name in self.names]

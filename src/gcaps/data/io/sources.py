@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ from gcaps.data.io.tu import read_tu
 from gcaps.data.reading import Reading
 from gcaps.data.storage import is_saved, open_saved
 from gcaps.errors import DataError
-from gcaps.files import require_file
+from gcaps.files import exists, is_folder, opened, require_file
 
 Format: TypeAlias = Literal["saved", "tu", "edges", "graphs", "npz", "parquet", "table"]
 PARQUET = (".parquet", ".pq")
@@ -35,7 +34,7 @@ def has_known_ending(path: Path) -> bool:
 
 def is_data_folder(path: Path) -> bool:
     """Whether a folder holds a data set of some format."""
-    if not path.is_dir():
+    if not is_folder(path):
         return False
     return (
         is_saved(path) or any(path.glob("*_A.txt")) or bool(edge_tables.tables_of(path) or graph_files.files_in(path))
@@ -44,12 +43,7 @@ def is_data_folder(path: Path) -> bool:
 
 def format_of(path: Path) -> Format:
     """Return the format of a file or folder; a DataError if it is none that can be read."""
-    try:
-        is_folder = stat.S_ISDIR(path.stat().st_mode)
-    except OSError as error:
-        missing = isinstance(error, FileNotFoundError)
-        raise DataError("does not exist" if missing else f"cannot be read ({error.strerror})", str(path)) from error
-    if is_folder:
+    if is_folder(path):
         return _format_of_folder(path)
     require_file(path)
     end = ending(path)
@@ -63,7 +57,7 @@ def format_of(path: Path) -> Format:
         raise DataError(f"is one file of a TU data set; give its folder: {path.parent}", str(path))
     if smiles.is_table(path):
         return "table"
-    with path.open("rb") as stream:
+    with opened(path) as stream:
         begins = stream.read(4)
     if begins.startswith(b"PK") or end == ".zip":
         return "tu"
@@ -103,8 +97,8 @@ def read_path(path: Path, reading: Reading, progress: Progress | None = None) ->
     if format_ == "npz":
         return _labelled(read_npz(path, reading), reading)
     if format_ == "graphs":
-        files = graph_files.files_in(path) if path.is_dir() else [path]
-        return graph_files.read_graph_files(files, reading, path.name if path.is_dir() else None)
+        files = graph_files.files_in(path) if is_folder(path) else [path]
+        return graph_files.read_graph_files(files, reading, path.name if is_folder(path) else None)
     if format_ == "edges":
         tables = edge_tables.tables_of(path)
         nodes, labels = reading.nodes or tables.get("nodes"), reading.labels or tables.get("graphs")
@@ -121,7 +115,7 @@ def read_files(paths: Sequence[str | Path], reading: Reading) -> GraphSet:
     """Read several graph files as one set."""
     files = [Path(path) for path in paths]
     for i, path in enumerate(files):
-        if not path.exists():
+        if not exists(path):
             raise DataError(f"{str(path)!r} looks like a file name, and there is no such file", f"graphs[{i}]")
         if not graph_files.is_graph_file(path):
             raise DataError(f"{str(path)!r}: a list of files is one of GraphML or JSON; load others one by one")

@@ -17,7 +17,7 @@ from gcaps.data.molecules.structures import require_rdkit
 from gcaps.data.reading import Reading
 from gcaps.data.storage import FORMAT, open_saved, save
 from gcaps.errors import DataError
-from gcaps.files import cache_folder
+from gcaps.files import cache_folder, opened
 
 SLOW = 3.0
 """Seconds from which on it pays to keep a table that was read."""
@@ -57,7 +57,7 @@ def _digest(path: Path, table: Table, reading: Reading) -> str:
 
     options = asdict(reading)
     del options["n_jobs"]
-    with path.open("rb") as stream:
+    with opened(path) as stream:
         content = hashlib.file_digest(stream, "sha256").hexdigest()
     parts = (content, table.name, table.form, sorted(options.items()), FORMAT, VERSION, rdkit_version)
     return hashlib.sha256(repr(parts).encode()).hexdigest()

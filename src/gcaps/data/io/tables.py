@@ -8,7 +8,7 @@ import gzip
 import io
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import IO, Any, ClassVar, TypeAlias, cast
 
 from gcaps.data.molecules.parsing import Form
 from gcaps.errors import DataError, DataWarning
-from gcaps.files import MAX_PARSED_BYTES, max_bytes, require_file, too_large
+from gcaps.files import MAX_PARSED_BYTES, max_line, max_unpacked, opened, require_file, unpacks_to
 
 TABLES = (".csv", ".tsv", ".tab")
 LISTS = (".smi", ".smiles", ".txt", ".ism", ".cxsmiles")
@@ -77,6 +77,26 @@ class Table:
         return 0, 1
 
 
+class _Lines:
+    """Lines of a text, each of at most so many characters as :func:`gcaps.files.max_line` says."""
+
+    def __init__(self, text: IO[str], table: Table) -> None:
+        self._text, self._table = text, table
+
+    def __iter__(self) -> Iterator[str]:
+        limit = max_line()
+        number = 0
+        while line := self._text.readline(limit + 1):
+            number += 1
+            if len(line) > limit:
+                raise self._table.error(f"has a line of more than {limit:,} characters; refused", number)
+            yield line
+
+    def read(self, size: int) -> str:
+        """Return the beginning."""
+        return self._text.read(size)
+
+
 class TextTable(Table):
     """Table in a file whose first line names the columns.
 
@@ -117,7 +137,7 @@ class TextTable(Table):
                 next(records, None)
             yield from records
 
-    def _records(self, text: IO[str]) -> Iterator[tuple[int, list[str]]]:
+    def _records(self, text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         reader = csv.reader(text, delimiter=self.separator, strict=True)
         with self._checked(reader):
             for cells in reader:
@@ -133,16 +153,16 @@ class TextTable(Table):
             raise self.error(f"is not a table ({error})", line) from error
 
     @contextmanager
-    def text(self) -> Iterator[IO[str]]:
-        """Open the file as text."""
+    def text(self) -> Iterator[_Lines]:
+        """Open the file as text, whose lines are of a limited length."""
         with self.binary() as binary, io.TextIOWrapper(binary, encoding=self.encoding, newline="") as text:
-            yield text
+            yield _Lines(text, self)
 
     @contextmanager
     def binary(self) -> Iterator[IO[bytes]]:
         """Open the file as bytes, unpacked; damage found while reading becomes a DataError."""
         try:
-            with self.path.open("rb") as raw:
+            with opened(self.path) as raw:
                 packed = raw.read(2) == b"\x1f\x8b"
                 raw.seek(0)
                 self._raw = raw
@@ -160,7 +180,8 @@ class TextTable(Table):
 
     def _encoding(self) -> str:
         """Return the encoding; warns if the text is neither UTF-8 nor UTF-16 with its mark."""
-        limit, size = max_bytes(), 0
+        packed, size = self.path.stat().st_size, 0
+        limit = max_unpacked(packed)
         decoder = codecs.getincrementaldecoder("utf-8")()
         encoding = "utf-8-sig"
         with self.binary() as binary:
@@ -172,8 +193,8 @@ class TextTable(Table):
                     self._require_text(chunk)
                     first = False
                 size += len(chunk)
-                if size > limit:
-                    raise self.error(too_large(size))
+                if size > max(limit, packed):
+                    raise self.error(unpacks_to(None, packed))
                 if encoding == "utf-8-sig":
                     try:
                         decoder.decode(chunk)
@@ -207,7 +228,7 @@ class SmilesList(TextTable):
         else:
             self.names = ["smiles", "name", *(f"column {i}" for i in range(3, len(cells) + 1))][: max(len(cells), 1)]
 
-    def _records(self, text: IO[str]) -> Iterator[tuple[int, list[str]]]:
+    def _records(self, text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
         if self.separator != " ":
             yield from super()._records(text)
             return
@@ -285,17 +306,44 @@ class ParquetTable(ObjectTable):
         return DataError(problem if line is None else f"row {line + 1}: {problem}", self.place)
 
 
+MAX_CELLS = 1 << 26
+"""Cells of a parquet file, which become Python objects."""
+
+
+def _parquet_columns(path: Path) -> dict[str, list[Any]]:
+    """Return the columns of a parquet file, read piece by piece until a limit is reached."""
+    from pyarrow.parquet import ParquetFile
+
+    columns: dict[str, list[Any]] = {}
+    with opened(path, MAX_PARSED_BYTES) as stream, ParquetFile(stream) as file:
+        packed, read, cells = path.stat().st_size, 0, 0
+        names = file.schema_arrow.names
+        if len(set(names)) < len(names):
+            raise DataError("has two columns of the same name; rename one of them", str(path))
+        columns = {name: [] for name in names}
+        for batch in file.iter_batches(batch_size=1 << 14):
+            read, cells = read + batch.nbytes, cells + batch.num_rows * max(batch.num_columns, 1)
+            if read > max_unpacked(packed, MAX_PARSED_BYTES):
+                raise DataError(unpacks_to(None, packed), str(path))
+            if cells > MAX_CELLS:
+                raise DataError(f"has more than {MAX_CELLS:,} cells; save it as CSV, which is streamed", str(path))
+            for name, values in batch.to_pydict().items():
+                columns[name] += values
+    return columns
+
+
 def parquet_table(path: Path) -> ParquetTable:
     """Read a parquet file; needs pyarrow (extra ``tables``)."""
     require_file(path, MAX_PARSED_BYTES)
     try:
         from pyarrow import ArrowException
-        from pyarrow.parquet import read_table
     except ImportError as error:
         raise DataError("reading parquet needs pyarrow: pip install 'gcaps[tables]'", str(path)) from error
     try:
-        columns = read_table(path).to_pydict()
-    except (ArrowException, OSError) as error:
+        columns = _parquet_columns(path)
+    except (ArrowException, OSError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"is not a parquet file ({' '.join(str(error).split())[:100]})", str(path)) from error
     plain = {name: ["" if value is None else value for value in values] for name, values in columns.items()}
     table = ParquetTable(plain, stem(path))

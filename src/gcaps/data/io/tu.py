@@ -19,6 +19,7 @@ from gcaps.data.graphset import GraphSet
 from gcaps.data.io.archive import Files
 from gcaps.data.reading import Reading, listed
 from gcaps.errors import DataError
+from gcaps.files import max_line
 
 STRIDE = 1 << 24
 """Bytes of a table that are parsed together."""
@@ -227,7 +228,9 @@ def table_strides(stream: IO[bytes], file: str, kind: str, columns: int | None =
     """Yield the rows of :func:`read_table` in consecutive arrays of some hundred thousand rows; at least one array."""
     rows = 0
     while chunk := stream.read(STRIDE):
-        chunk += stream.readline()
+        chunk += stream.readline(max_line())
+        if not chunk.endswith(b"\n") and stream.read(1):
+            raise DataError(f"has a line of more than {max_line():,} characters; refused", file)
         if not chunk.endswith(b"\n"):
             chunk += b"\n"
         if not chunk.strip():

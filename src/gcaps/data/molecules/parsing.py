@@ -17,7 +17,7 @@ from gcaps.errors import DataError
 
 Form: TypeAlias = Literal["smiles", "molblock", "molecule"]
 """How molecules are given: as SMILES, as a record of an SDF, or as RDKit molecules."""
-MAX_SMILES = 50_000
+MAX_SMILES = 20_000
 """Characters of the longest SMILES that is read."""
 PARALLEL = 8192
 """Molecules from which on several processes pay."""
@@ -87,6 +87,8 @@ class Parser:
 
     def is_smiles(self, text: str) -> bool:
         """Whether a string is a SMILES with atoms."""
+        if len(text) > MAX_SMILES:
+            return False
         with self._base.BlockLogs():
             found: Any = self._chem.MolFromSmiles(text.strip(), sanitize=False)
         return found is not None and found.GetNumAtoms() > 0
