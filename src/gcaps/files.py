@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from gcaps.disk import storage_error, writing
 from gcaps.errors import ConfigError, DataError, GcapsError
 
 LOCK = "lock"
@@ -78,15 +79,18 @@ def replacing(path: str | Path) -> Iterator[Path]:
         goal.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{goal.name}.", dir=goal.parent))
     except OSError as error:
+        if (full := storage_error(error, goal)) is not None:
+            raise full from error
         raise GcapsError(f"{goal}: cannot be written ({error.strerror}); choose another path") from error
     draft = temporary / goal.name
     try:
-        yield draft
-        if goal.is_dir() and not goal.is_symlink():
-            if not draft.is_dir():
-                raise GcapsError(f"{goal}: is a folder; choose another name for the file")
-            goal.replace(temporary / "before")
-        draft.replace(goal)
+        with writing(goal, temporary):
+            yield draft
+            if goal.is_dir() and not goal.is_symlink():
+                if not draft.is_dir():
+                    raise GcapsError(f"{goal}: is a folder; choose another name for the file")
+                goal.replace(temporary / "before")
+            draft.replace(goal)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

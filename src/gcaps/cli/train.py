@@ -19,6 +19,8 @@ from gcaps.cli.arguments import (
     with_reading,
 )
 from gcaps.cli.options import command_of
+from gcaps.cli.signals import advising
+from gcaps.errors import GcapsError
 
 if TYPE_CHECKING:
     from gcaps.data.targets import Target
@@ -65,11 +67,18 @@ def run(
     from gcaps.estimators.base import targets_of
     from gcaps.estimators.registry import make_estimator
     from gcaps.nn.distributed import is_first_process
+    from gcaps.persistence import require_goal
     from gcaps.training import training_bar
+    from gcaps.training.checkpoint import remove_checkpoint
     from gcaps.training.distributed import joined
 
+    require_goal(output)
     checkpoint = output.with_name(output.name + ".checkpoint")
-    with joined(f"run the same command again: it resumes from {checkpoint}"):
+    resumable = f"the same command resumes from {checkpoint}"
+    with (
+        joined(f"run the same command again: it resumes from {checkpoint}"),
+        advising(lambda: resumable if checkpoint.exists() else ""),
+    ):
         console = Console(stderr=True, quiet=not is_first_process(), highlight=False)
         with reading_bar(data, console) as progress:
             graphs = load(data, **options, progress=progress)
@@ -85,10 +94,17 @@ def run(
         for entry in resolution:
             console.print(f"  {entry}", markup=False)
         with training_bar(graphs.name, getattr(settings, "epochs", 1), console=console) as report:
-            model.fit_all(graphs, on_epoch=lambda epoch: report(0, epoch), checkpoint=checkpoint)
+            options = {"checkpoint": checkpoint, "keep_checkpoint": True}
+            model.fit_all(graphs, on_epoch=lambda epoch: report(0, epoch), **options)
         if not is_first_process():
             return
-        model.save(output)
+        try:
+            model.save(output)
+        except GcapsError as error:
+            if checkpoint.exists():
+                raise type(error)(f"{error}; {resumable}, without training again") from error
+            raise
+        remove_checkpoint(checkpoint)
     curves = model.curves_
     how = "" if curves is None else f", epoch {model.epoch_}, training loss {curves.loss[model.epoch_ - 1]:.3f}"
     what = f"{graphs.name}, {len(graphs)} graphs, {in_words(model.target_)}, {model.describes}{how}"

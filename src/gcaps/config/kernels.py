@@ -10,6 +10,7 @@ from pydantic import (
 )
 
 from gcaps.config.section import (
+    MOST,
     Auto,
     ClassConfig,
     CountName,
@@ -25,7 +26,7 @@ class PenaltyConfig(ClassConfig):
     C: tuple[float, ...] = Field(
         (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3), min_length=1, description="SVM penalties to choose from"
     )
-    inner_folds: int = Field(5, ge=2, description="folds of the training graphs that choose kernel and C")
+    inner_folds: int = Field(5, ge=2, le=MOST, description="folds of the training graphs that choose kernel and C")
 
 
 class KernelConfig(PenaltyConfig):
@@ -64,7 +65,7 @@ class GKConfig(KernelConfig):
     method: ClassVar[str] = "gk"
 
     sizes: tuple[int, ...] = Field((3, 4, 5, 7), min_length=1, description="graphlet sizes to choose from")
-    samples: int = Field(2000, ge=1, description="graphlets drawn from each graph for sizes 5 and more")
+    samples: int = Field(2000, ge=1, le=10_000_000, description="graphlets drawn from each graph for sizes 5 and more")
 
 
 class WLConfig(EdgeKernelConfig):
@@ -88,7 +89,7 @@ class DGKConfig(EdgeKernelConfig):
 
     n_iter: tuple[int, ...] = Field((2, 3, 4), description="refinements of deep Weisfeiler-Lehman")
     sizes: tuple[int, ...] = Field((5,), description="sizes of deep graphlets")
-    dimension: int = Field(64, ge=1, description="length of a substructure's vector")
+    dimension: int = Field(64, ge=1, le=65536, description="length of a substructure's vector")
     share: float = Field(0.1, ge=0, le=1, description="weight of the vectors' similarity against identity")
 
 
@@ -101,8 +102,8 @@ class MLGConfig(KernelConfig):
     radius: tuple[int, ...] = Field((1,), min_length=1, description="growths of the neighborhoods to choose from")
     eta: tuple[float, ...] = Field((0.1, 1.0), min_length=1, description="η to choose from")
     gamma: tuple[float, ...] = Field((0.01, 0.1), min_length=1, description="γ to choose from")
-    rank: int = Field(10, ge=1, description="dimension P of the shared basis")
-    samples: int = Field(100, ge=1, description="reference nodes of the shared basis")
+    rank: int = Field(10, ge=1, le=4096, description="dimension P of the shared basis")
+    samples: int = Field(100, ge=1, le=1_000_000, description="reference nodes of the shared basis")
 
 
 class TanimotoConfig(PenaltyConfig):

@@ -35,6 +35,8 @@ FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 ClassWeight = Literal["balanced"] | dict[Any, float] | None
 """"balanced", or the weight of each class, as a constructor takes it."""
+MOST = 1_000_000_000
+"""Largest number that a setting without a bound of its own may be."""
 
 
 def check_parameters(estimator: Any) -> None:
@@ -63,7 +65,7 @@ def _parameter_types(estimator: Any) -> dict[str, TypeAdapter[Any]]:
 class Section(BaseModel):
     """Settings that belong together; the settings of a method are made of such sections."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     method: ClassVar[str] = ""
     """The method whose settings these are; empty for a section."""
 

@@ -81,7 +81,7 @@ class MeanOfMethods(GraphEstimator):
 
     def scores_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
         """Return scores of some graphs of a prepared set."""
-        return self._mean([m.scores_prepared(prepared, indices) for m in self.estimators_])
+        return self._mean([m._finite(m.scores_prepared(prepared, indices)) for m in self.estimators_])
 
     def _scores(self, graphs: GraphSet) -> Floats:
         return self._mean([m.scores(graphs) for m in self.estimators_])

@@ -54,6 +54,7 @@ class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
                 watch=options.get("watch"),
                 on_epoch=report,
                 checkpoint=options.get("checkpoint"),
+                keep_checkpoint=options.get("keep_checkpoint", False),
             )
         self._describe(config)
         return self

@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import numpy as np
+
 from gcaps.errors import ConfigError, GcapsError, MemoryLimitError
 from gcaps.estimators.registry import METHODS, config_class
 from gcaps.evaluation.comparison import Comparison
@@ -33,6 +35,8 @@ from gcaps.evaluation.supervise import Listener, Task
 if TYPE_CHECKING:
     from gcaps.training import Epoch
 
+MAX_SEED = 2**32 - 1
+"""Largest seed that numpy's and torch's generators take."""
 OnEpoch: TypeAlias = "Callable[[Cell, Epoch], None]"
 
 
@@ -140,11 +144,23 @@ def compare(
 
 def repeated(seeds: Sequence[int], repeats: int | None) -> tuple[int, ...]:
     """The seeds of an evaluation: as given, or ``repeats`` seeds counted from the first."""
+    require_seeds(seeds)
     if repeats is None:
         return tuple(seeds)
     if repeats < 1 or len(seeds) != 1:
         raise ConfigError("repeats is 1 or more, and counts from one seed; give seeds or repeats")
     return tuple(range(seeds[0], seeds[0] + repeats))
+
+
+def require_seeds(seeds: Sequence[Any]) -> None:
+    """Require whole numbers that every generator takes.
+
+    Raises:
+        ConfigError: there is another one.
+    """
+    for seed in seeds:
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= MAX_SEED:
+            raise ConfigError(f"seed {seed!r}: seeds are whole numbers from 0 to {MAX_SEED}")
 
 
 def _is_usable(folder: Path) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
@@ -21,6 +23,9 @@ MAX_SMILES = 50_000
 """Characters of the longest SMILES that is read."""
 PARALLEL = 8192
 """Molecules from which on several processes pay."""
+
+_PR_SET_PDEATHSIG = 1
+"""The option of prctl(2) that asks for a signal when the parent ends."""
 
 B = TypeVar("B")
 
@@ -179,7 +184,7 @@ def parse_batches(
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     waiting: deque[tuple[B, Any]] = deque()
-    with ProcessPoolExecutor(n_jobs) as pool:
+    with ProcessPoolExecutor(n_jobs, initializer=end_with, initargs=(os.getpid(),)) as pool:
         try:
             for batch in batches:
                 waiting.append((batch, pool.submit(parser.parse, cells_of(batch))))
@@ -191,9 +196,23 @@ def parse_batches(
                 yield first, future.result()
         except BrokenProcessPool as error:
             raise DataError("a process that reads molecules died; try again with GCAPS_JOBS=1") from error
+        except BaseException:
+            pool.shutdown(kill_workers=True)  # what they are reading is not wanted any more
+            raise
         finally:
             for _, future in waiting:
                 future.cancel()
+
+
+def end_with(parent: int) -> None:
+    """End this process when its parent ends, however that ends, where the system has a signal for it (Linux)."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    if os.getppid() != parent:  # it has ended before
+        os._exit(1)
 
 
 def default_jobs() -> int:
