@@ -79,7 +79,7 @@ HARMS = {
     "last bit": lambda folder: flip(folder, -1),
     "no optimizer": without("optimizer."),
     "no generator": without("generator"),
-    "a tensor is missing": without("network.layers"),
+    "a tensor is missing": without("network."),
 }
 
 
