@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 SMILES = (
-    ["CCO", "c1ccccc1", "CC(=O)O", "C1CCCCC1", "CCN", "c1ccncc1", "CC(C)O", "CCCl"]
-    + ["c1ccsc1", "CC#N", "OCC(O)CO", "c1ccc2ccccc2c1", "C[C@H](N)C(=O)O", "[Na+].[Cl-]", "CCBr", "O=C=O"]
-)  # fmt: skip
+    *("CCO", "c1ccccc1", "CC(=O)O", "C1CCCCC1", "CCN", "c1ccncc1", "CC(C)O", "CCCl", "c1ccsc1", "CC#N", "OCC(O)CO"),
+    *("c1ccc2ccccc2c1", "C[C@H](N)C(=O)O", "[Na+].[Cl-]", "CCBr", "O=C=O"),
+)
 GRAPHS = 16
 TRAIN = ["--method", "deepsets", "--epochs", "2", "--hidden", "4"]
 
@@ -50,8 +50,22 @@ def make_bases(folder: Path) -> None:
             verb("train", folder / "tu", "-o", folder / f"{name}.model", *options)
     (folder / "run.toml").write_text("[deepsets]\nepochs = 2\nhidden = 4\n")
     with contextlib.suppress(SystemExit):
-        verb("compare", folder / "tu", "--methods", "deepsets", "--folds", 2, "--jobs", 1, "-o", folder / "run",
-             "--grid", folder / "run.toml", "--record", folder / "record.json")  # fmt: skip
+        verb(
+            "compare",
+            folder / "tu",
+            "--methods",
+            "deepsets",
+            "--folds",
+            2,
+            "--jobs",
+            1,
+            "-o",
+            folder / "run",
+            "--grid",
+            folder / "run.toml",
+            "--record",
+            folder / "record.json",
+        )
 
 
 def _tu(folder: Path) -> None:
@@ -72,9 +86,13 @@ def _tu(folder: Path) -> None:
         attributes += [f"{rng.uniform(-1, 1):.3f}, {rng.uniform(0, 9):.2f}" for _ in range(size)]
         first += size
     parts = {
-        "A": arcs, "graph_indicator": indicator, "graph_labels": [str(g % 2) for g in range(GRAPHS)],
-        "node_labels": node_labels, "node_attributes": attributes, "edge_labels": edge_labels,
-    }  # fmt: skip
+        "A": arcs,
+        "graph_indicator": indicator,
+        "graph_labels": [str(g % 2) for g in range(GRAPHS)],
+        "node_labels": node_labels,
+        "node_attributes": attributes,
+        "edge_labels": edge_labels,
+    }
     for part, lines in parts.items():
         (folder / f"DS_{part}.txt").write_text("\n".join(lines) + "\n")
 

@@ -177,9 +177,36 @@ def mutated(content: bytes, rng: random.Random) -> bytes:
     return bytes(data)
 
 
-NUMBERS = [b"-1", b"0", b"1", b"99", b"4294967296", b"-9223372036854775809", b"1e999", b"1" + b"0" * 40, b"nan", b"1e300"]
+NUMBERS = [
+    b"-1",
+    b"0",
+    b"1",
+    b"99",
+    b"4294967296",
+    b"-9223372036854775809",
+    b"1e999",
+    b"1" + b"0" * 40,
+    b"nan",
+    b"1e300",
+]
 TOKENS = [
-    *(b"\n", b"\r\n", b"\0", b",", b";", b'"', b"'", b"[", b"]", b"{", b"}", b"\xff", b"\xef\xbb\xbf", b"null", b"true"),
+    *(
+        b"\n",
+        b"\r\n",
+        b"\0",
+        b",",
+        b";",
+        b'"',
+        b"'",
+        b"[",
+        b"]",
+        b"{",
+        b"}",
+        b"\xff",
+        b"\xef\xbb\xbf",
+        b"null",
+        b"true",
+    ),
     *(b"NaN", b"-Infinity", b"[/b]", b"\x1b[2J", b"=1+1", b"<b>", b"1e400", b"\xe2\x80\xae", b" ", b"\t", b":", b"#"),
     *(b"$$$$\n", b"M  END\n", b"C1", b"((", b"[Xx]", b"%", b"[[[[[[[[", b"PK\x03\x04", b"\x93NUMPY"),
 ]
@@ -328,7 +355,7 @@ def run(requests: Sequence[Request], folder: Path, jobs: int = 2) -> Iterator[tu
     chunks: queue.SimpleQueue[list[Request]] = queue.SimpleQueue()
     for i in range(0, len(requests), size):
         chunks.put(list(requests[i : i + size]))
-    found: queue.SimpleQueue[tuple[Request, Outcome] | None | Exception] = queue.SimpleQueue()
+    found: queue.SimpleQueue[tuple[Request, Outcome] | Exception | None] = queue.SimpleQueue()
     threads = [threading.Thread(target=_ask, args=(chunks, found, folder), daemon=True) for _ in range(jobs)]
     for thread in threads:
         thread.start()
@@ -348,7 +375,9 @@ def _ask(chunks: queue.SimpleQueue[list[Request]], found: queue.SimpleQueue[Any]
     environment = os.environ | {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
     environment |= {"GCAPS_JOBS": "1", "GCAPS_CACHE": str(folder / "cache"), "COLUMNS": "200"}
     command = [sys.executable, "-m", "tests.faults.runner", str(folder)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:

@@ -15,6 +15,8 @@ from gcaps.config.section import (
     ClassConfig,
     CountName,
     as_names,
+    as_positive,
+    as_small,
 )
 
 
@@ -27,6 +29,8 @@ class PenaltyConfig(ClassConfig):
         (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3), min_length=1, description="SVM penalties to choose from"
     )
     inner_folds: int = Field(5, ge=2, le=MOST, description="folds of the training graphs that choose kernel and C")
+
+    _positive = field_validator("C")(as_positive)
 
 
 class KernelConfig(PenaltyConfig):
@@ -52,6 +56,8 @@ class RWConfig(EdgeKernelConfig):
     labels: bool = Field(True, description="match node labels where the set has them")
     tol: float = Field(1e-6, gt=0, lt=1, description="relative size of the terms that a series leaves out")
 
+    _positive_decays = field_validator("decays")(as_positive)
+
 
 class SPConfig(KernelConfig):
     """Shortest paths."""
@@ -67,6 +73,8 @@ class GKConfig(KernelConfig):
     sizes: tuple[int, ...] = Field((3, 4, 5, 7), min_length=1, description="graphlet sizes to choose from")
     samples: int = Field(2000, ge=1, le=10_000_000, description="graphlets drawn from each graph for sizes 5 and more")
 
+    _small = field_validator("sizes")(as_small)
+
 
 class WLConfig(EdgeKernelConfig):
     """Weisfeiler-Lehman subtrees."""
@@ -74,6 +82,8 @@ class WLConfig(EdgeKernelConfig):
     method: ClassVar[str] = "wl"
 
     n_iter: tuple[int, ...] = Field((0, 1, 2, 3, 4, 5), min_length=1, description="refinements h to choose from")
+
+    _small = field_validator("n_iter")(as_small)
 
 
 class WLOAConfig(WLConfig):
@@ -92,6 +102,8 @@ class DGKConfig(EdgeKernelConfig):
     dimension: int = Field(64, ge=1, le=65536, description="length of a substructure's vector")
     share: float = Field(0.1, ge=0, le=1, description="weight of the vectors' similarity against identity")
 
+    _small = field_validator("n_iter", "sizes")(as_small)
+
 
 class MLGConfig(KernelConfig):
     """Multiscale Laplacians."""
@@ -104,6 +116,9 @@ class MLGConfig(KernelConfig):
     gamma: tuple[float, ...] = Field((0.01, 0.1), min_length=1, description="γ to choose from")
     rank: int = Field(10, ge=1, le=4096, description="dimension P of the shared basis")
     samples: int = Field(100, ge=1, le=1_000_000, description="reference nodes of the shared basis")
+
+    _positive_numbers = field_validator("eta", "gamma")(as_positive)
+    _small = field_validator("levels", "radius")(as_small)
 
 
 class TanimotoConfig(PenaltyConfig):

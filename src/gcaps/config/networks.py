@@ -23,6 +23,7 @@ from gcaps.config.section import (
     FingerprintName,
     Section,
     as_names,
+    as_positive,
     with_default,
 )
 
@@ -202,6 +203,8 @@ class RandomCapsuleConfig(ClassConfig, CapsuleConfig, GraphFeatureConfig, Featur
     )
     inner_folds: int = Field(5, ge=2, le=MOST, description="folds of the training graphs that choose gamma and C")
     threads: int = Field(1, ge=1, le=1024, description="CPU threads; results belong to this number")
+
+    _positive = field_validator("C", "gamma")(as_positive)
 
 
 class BaselineConfig(ClassConfig, TrainingConfig, FeatureConfig):

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from gcaps.config import EnsembleConfig
 from gcaps.data.arrays import Array, Floats, Ints
@@ -43,7 +42,7 @@ class MeanOfMethods(GraphEstimator):
 
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit every member on some graphs of a prepared set."""
-        check_random_state(self.random_state)
+        self._seed()  # raises for what is none
         problem = self._start(prepared, train, options)
         config, self.resolution_ = resolve(self.config, prepared.graphs, train, problem.target.task)
         given = self._given(config)

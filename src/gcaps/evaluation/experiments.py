@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -192,6 +193,10 @@ def read_grid(given: Grid | str | Path | None) -> Grid:
     return given
 
 
+MAX_CONFIGURATIONS = 10_000
+"""Combinations of the largest grid of a method."""
+
+
 def configurations(method: str, grid: Grid) -> list[dict[str, Any]]:
     """The configurations of ``method`` to choose from, in the grid's order, the last setting changing fastest."""
     settings = grid.get(method, {})
@@ -199,6 +204,10 @@ def configurations(method: str, grid: Grid) -> list[dict[str, Any]]:
     if not all(values):
         raise ConfigError(f"the grid of {method} has a setting without values")
     kind = _config_class(method)
+    if (count := prod(map(len, values))) > MAX_CONFIGURATIONS:
+        raise ConfigError(
+            f"the grid of {method} has {count:,} combinations; at most {MAX_CONFIGURATIONS:,} are compared"
+        )
     try:
         found = [kind.parse(dict(zip(settings, choice, strict=True))).to_dict() for choice in product(*values)]
     except ConfigError as error:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 MAX_SEED = 2**32 - 1
 """Largest seed that numpy's and torch's generators take."""
+MAX_REPEATS = 10_000
 OnEpoch: TypeAlias = "Callable[[Cell, Epoch], None]"
 
 
@@ -147,8 +148,8 @@ def repeated(seeds: Sequence[int], repeats: int | None) -> tuple[int, ...]:
     require_seeds(seeds)
     if repeats is None:
         return tuple(seeds)
-    if repeats < 1 or len(seeds) != 1:
-        raise ConfigError("repeats is 1 or more, and counts from one seed; give seeds or repeats")
+    if not 1 <= repeats <= MAX_REPEATS or len(seeds) != 1 or seeds[0] + repeats > MAX_SEED:
+        raise ConfigError(f"repeats is 1 to {MAX_REPEATS:,}, and counts from one seed; give seeds or repeats")
     return tuple(range(seeds[0], seeds[0] + repeats))
 
 
@@ -165,6 +166,8 @@ def require_seeds(seeds: Sequence[Any]) -> None:
 
 def _is_usable(folder: Path) -> bool:
     """Whether it is new, empty, the folder of a run, or holds only what planning writes before the plan."""
+    if folder.is_symlink() and not folder.exists():
+        return False
     if not folder.exists() or (folder / FILE).exists():
         return True
     return folder.is_dir() and {entry.name for entry in folder.iterdir()} <= {"data", "splits"}

@@ -19,7 +19,7 @@ from gcaps.config import Config, TrainingConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Task
-from gcaps.errors import DivergenceError
+from gcaps.errors import ConfigError, DivergenceError
 from gcaps.features import NodeFeatures
 from gcaps.models.ensemble import Ensemble
 from gcaps.models.losses import mean_loss, mean_outputs, score_sum
@@ -108,6 +108,11 @@ def fit_network(
         training, validation = data.indices[inner], data.indices[held]
     else:
         training = np.setdiff1d(data.indices, validation)
+    if len(training) < 2:
+        raise ConfigError(
+            f"selection: validation leaves {len(training)} of {len(data.indices)} training graphs for training; "
+            "networks need at least two: use selection = last"
+        )
     kept = keep_checkpoint and not config.refit
     run = _Run(data.at(training), config, seed, validation, watch, on_epoch, checkpoint, kept)
     if not config.refit:
