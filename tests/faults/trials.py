@@ -239,10 +239,10 @@ def full_disks(folder: Path, short: bool) -> Row:
             )
             count += 1
             lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
-            there = [p.name for p in place.iterdir() if p.name not in ("fill", "more")]
+            there = [p.name for p in place.iterdir() if p.name not in ("fill", "more", "run")]  # a run is continued
             if done.returncode != 9 or len(lines) != 1 or "Traceback" in done.stderr or there:
                 wrong.append(f"{name}: exit {done.returncode}, {there}, {done.stderr[-300:]!r}")
-            for name_ in there:
+            for name_ in (*there, "run"):
                 shutil.rmtree(place / name_, ignore_errors=True)
     for line in wrong:
         print(f"  full disk: {line}", file=sys.stderr)

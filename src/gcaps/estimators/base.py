@@ -385,7 +385,8 @@ def _weights(sample_weight: Any, graphs: int) -> Floats | None:
     if sample_weight is None:
         return None
     values = np.asarray(sample_weight, dtype=np.float64)
-    total = values.sum()
+    with np.errstate(over="ignore"):
+        total = values.sum()
     if values.shape != (graphs,) or not (np.isfinite(values) & (values >= 0)).all() or not 0 < total <= LARGEST:
         raise DataError(
             f"sample_weight must hold {graphs} finite weights of 0 or more, not all of them 0 and not beyond float32"
