@@ -31,7 +31,7 @@ def make_bases(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     _tu(folder / "tu")
     _molecules(folder)
-    for name in ("graphs.json", "graphs.graphml", "edges", "graphs.gset"):
+    for name in ("graphs.json", "graphs.graphml", "tables.edges", "graphs.gset"):
         with contextlib.suppress(SystemExit):
             verb("data", "convert", folder / "tu", folder / name)
     _npz(folder / "graphs.npz")

@@ -25,7 +25,7 @@ from tests.faults.runner import Request
 
 SINGLE = ("classes.csv", "values.tsv", "list.smi", "molecules.sdf", "graphs.json", "graphs.graphml", "graphs.npz")
 PAGES = ("splits.json", "grid.toml", "experiment.toml")
-FOLDERS = ("tu", "edges", "graphs.gset", "network.model", "kernel.model", "trees.model", "run", "record.json")
+FOLDERS = ("tu", "tables.edges", "graphs.gset", "network.model", "kernel.model", "trees.model", "run", "record.json")
 Fault = tuple[str, Callable[[bytes], bytes], bool]
 
 _DEEP = 200_000

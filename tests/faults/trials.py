@@ -143,7 +143,7 @@ def digest(path: Path) -> str:
     return found.hexdigest()
 
 
-TIMES = {"seconds", "created", "peak_mib", "versions", "command", "run", "sha256"}
+TIMES = {"seconds", "fit_seconds", "created", "peak_mib", "versions", "command", "run", "sha256"}
 
 
 def _plain(value: object) -> object:

@@ -128,8 +128,8 @@ class Parser:
             found = self._chem.Mol(found)
             try:
                 self._chem.SanitizeMol(found)
-            except ValueError as error:
-                return f"is not a valid molecule: {' '.join(str(error).split())}"
+            except (ValueError, RuntimeError) as error:
+                return f"is not a valid molecule: {str(error).splitlines()[0]}"
         if self.preparation.hydrogens == "implicit" and any(atom.GetAtomicNum() == 1 for atom in found.GetAtoms()):
             found = self._chem.RemoveHs(found)  # as RDKit does when it reads SMILES and mol blocks
         return self._prepared(found, self._chem.MolToSmiles(found), "")
@@ -149,8 +149,8 @@ class Parser:
             return f"is not {what}"
         try:
             self._chem.SanitizeMol(raw)
-        except ValueError as error:
-            return f"is not a valid molecule: {' '.join(str(error).split())}"
+        except (ValueError, RuntimeError) as error:  # RDKit's violated conditions are RuntimeErrors of several lines
+            return f"is not a valid molecule: {str(error).splitlines()[0]}"
         return "is not a valid molecule"
 
 
