@@ -36,5 +36,5 @@ def test_a_violated_condition_of_rdkit_is_the_reason_why_a_row_is_left_out(monke
     monkeypatch.setattr(Chem, "SanitizeMol", violated)
     path = tmp_path / "t.csv"
     path.write_text("smiles,y\nC,0\nC(C)(C)(C)(C)C,1\nCC,1\n")
-    found = gcaps.load(path)
+    found = gcaps.load(path, invalid="skip")
     assert [one.reason.endswith("is not a valid molecule: Pre-condition Violation") for one in found.skipped] == [True]

@@ -129,7 +129,7 @@ class Parser:
             try:
                 self._chem.SanitizeMol(found)
             except (ValueError, RuntimeError) as error:
-                return f"is not a valid molecule: {str(error).splitlines()[0]}"
+                return f"is not a valid molecule: {_line_of(error)}"
         if self.preparation.hydrogens == "implicit" and any(atom.GetAtomicNum() == 1 for atom in found.GetAtoms()):
             found = self._chem.RemoveHs(found)  # as RDKit does when it reads SMILES and mol blocks
         return self._prepared(found, self._chem.MolToSmiles(found), "")
@@ -149,9 +149,15 @@ class Parser:
             return f"is not {what}"
         try:
             self._chem.SanitizeMol(raw)
-        except (ValueError, RuntimeError) as error:  # RDKit's violated conditions are RuntimeErrors of several lines
-            return f"is not a valid molecule: {str(error).splitlines()[0]}"
+        except (ValueError, RuntimeError) as error:
+            return f"is not a valid molecule: {_line_of(error)}"
         return "is not a valid molecule"
+
+
+def _line_of(error: Exception) -> str:
+    """Return what RDKit says; of a violated condition, a RuntimeError, without the place in its code."""
+    text = str(error)
+    return text.splitlines()[0] if isinstance(error, RuntimeError) else " ".join(text.split())
 
 
 def _is_sanitized(molecule: Any) -> bool:
