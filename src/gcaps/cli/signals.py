@@ -22,6 +22,8 @@ GRACE = 0.7
 """Seconds that the main thread has for unwinding before the watching thread ends the process."""
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 _advice: list[Callable[[], str]] = []
+meanings: dict[int, tuple[str, int]] = {}
+"""Line and exit code of signals that mean something else, such as SIGTERM from torchrun."""
 
 
 class StoppedError(BaseException):
@@ -39,6 +41,8 @@ class StoppedError(BaseException):
 
 def line_of(number: int) -> str:
     """Return the line that tells of a signal, with what can be done next."""
+    if number in meanings:
+        return meanings[number][0]
     said = [text for advice in _advice if (text := advice())]
     return "; ".join([f"stopped by {signal.Signals(number).name}", *said])
 
@@ -128,7 +132,7 @@ def end(number: int) -> NoReturn:
         if not told.is_set():
             os.write(2, f"{line_of(number)}\n".encode())
         sys.stdout.flush()
-    os._exit(128 + number)
+    os._exit(meanings[number][1] if number in meanings else 128 + number)
 
 
 told = threading.Event()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +20,7 @@ from gcaps.cli.arguments import (
     with_reading,
 )
 from gcaps.cli.options import command_of
-from gcaps.cli.signals import advising
+from gcaps.cli.signals import advising, meanings
 from gcaps.errors import GcapsError
 
 if TYPE_CHECKING:
@@ -70,10 +71,13 @@ def run(
     from gcaps.persistence import require_goal
     from gcaps.training import training_bar
     from gcaps.training.checkpoint import remove_checkpoint
-    from gcaps.training.distributed import joined
+    from gcaps.training.distributed import LostProcessError, joined, started_by_torchrun
 
     require_goal(output)
     checkpoint = output.with_name(output.name + ".checkpoint")
+    if started_by_torchrun():  # which ends the other processes with SIGTERM when one is lost
+        lost = f"error: another process of this training has ended; run the same command again: it resumes from {checkpoint}"
+        meanings[signal.SIGTERM] = lost, LostProcessError.exit_code
     resumable = f"the same command resumes from {checkpoint}"
     with (
         joined(f"run the same command again: it resumes from {checkpoint}"),

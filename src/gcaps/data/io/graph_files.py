@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from xml.etree.ElementTree import ParseError
+from xml.etree.ElementTree import ParseError  # nosec B405 - an exception
 
 import numpy as np
 
@@ -154,8 +154,8 @@ def _built(entry: Any, place: str) -> nx.Graph:
     }[bool(entry.get("directed")), bool(entry.get("multigraph"))]
     graph = kind()
     described: Any = entry.get("graph", {})
-    graph.graph.update(described if isinstance(described, dict) else dict(described))
     try:
+        graph.graph.update(described if isinstance(described, dict) else dict(described or {}))
         for i, node in enumerate(entry["nodes"]):
             values = dict(node) if isinstance(node, dict) else {"id": node}
             graph.add_node(_hashable(values.pop("id", i)), **{str(k): v for k, v in values.items()})
