@@ -378,7 +378,9 @@ def lost_rank(folder: Path, short: bool) -> Row:
     process = subprocess.Popen(
         [*command, *more], env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    time.sleep(20)
+    until = time.monotonic() + 180
+    while not goal.with_name("torchrun.model.checkpoint").exists() and time.monotonic() < until:
+        time.sleep(0.2)
     ranks = below(process.pid)
     ours = [p for p in ranks if "gcaps" in " ".join(p.cmdline()) and "train" in p.cmdline()]
     if ours:

@@ -76,7 +76,8 @@ def run(
     require_goal(output)
     checkpoint = output.with_name(output.name + ".checkpoint")
     if started_by_torchrun():  # which ends the other processes with SIGTERM when one is lost
-        lost = f"error: another process of this training has ended; run the same command again: it resumes from {checkpoint}"
+        again = f"run the same command again: it resumes from {checkpoint}"
+        lost = f"error: another process of this training has ended; {again}"
         meanings[signal.SIGTERM] = lost, LostProcessError.exit_code
     resumable = f"the same command resumes from {checkpoint}"
     with (

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-import pickle  # nosec B403 - see answer
+import pickle  # nosec B403  # see answer
 import select
 import signal
 import sys

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib.util import find_spec
 from typing import Any, NamedTuple
-from xml.etree import ElementTree  # nosec B405 - of drawings that RDKit has just made
+from xml.etree import ElementTree  # nosec B405  # of drawings that RDKit has just made
 
 import numpy as np
 from markupsafe import Markup

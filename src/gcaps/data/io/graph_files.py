@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from xml.etree.ElementTree import ParseError  # nosec B405 - an exception
+from xml.etree.ElementTree import ParseError  # nosec B405  # an exception
 
 import numpy as np
 
