@@ -31,7 +31,7 @@ def curve_sizes(given: int | Sequence[int], train: int) -> list[int]:
     """
     if isinstance(given, int):
         if not 2 <= given <= MAX_POINTS:
-            raise ConfigError(f"a learning curve has 2 to {MAX_POINTS} points, not {given}")
+            raise ConfigError(f"a learning curve has 2 points or more, up to {MAX_POINTS}, not {given}")
         return sorted({train // 2**k for k in range(1, given) if train // 2**k >= LEAST})
     sizes = sorted(given)
     if len(set(sizes)) < len(sizes):

@@ -166,6 +166,10 @@ def require_seeds(seeds: Sequence[Any]) -> None:
 
 def _is_usable(folder: Path) -> bool:
     """Whether it is new, empty, the folder of a run, or holds only what planning writes before the plan."""
+    try:
+        folder.resolve()
+    except (OSError, RuntimeError):  # links that lead in a circle
+        return False
     if folder.is_symlink() and not folder.exists():
         return False
     if not folder.exists() or (folder / FILE).exists():
