@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-sdist lint format bench docs docs-serve clean
+.PHONY: help demo test test-slow faults test-sdist lint format bench docs docs-serve clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -18,6 +18,9 @@ test: $(VENV)/.dev  ## Run all tests but the slow ones
 
 test-slow: $(VENV)/.dev  ## Run the slow tests: killed processes, faults, larger comparisons
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow
+
+faults: $(VENV)/.dev  ## Broken inputs, mutants, kills, signals, full disks: one table (about an hour)
+	OMP_NUM_THREADS=1 PYTHONPATH=. $(BIN)/python -m tests.faults
 
 # every test module must import from the unpacked sdist, and those that read files of the package must pass there
 test-sdist: $(VENV)/.dev  ## Build the sdist, unpack it and test it

@@ -61,3 +61,19 @@ class MemoryLimitError(GcapsError):
 
 class DataWarning(UserWarning):
     """Something in the source of graphs that is not used, or was changed on reading; the command line prints a note."""
+
+
+class CheckpointWarning(UserWarning):
+    """A checkpoint that could not be written or is damaged; the training goes on."""
+
+
+class FailedCellsError(GcapsError):
+    """A comparison some of whose cells failed; the others are recorded."""
+
+    exit_code: ClassVar[int] = 11
+
+
+class DivergenceError(GcapsError, ArithmeticError):
+    """A training whose loss, weights or predictions are no finite numbers any more."""
+
+    exit_code: ClassVar[int] = 10

@@ -23,6 +23,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import IO, Any
 
+from gcaps.disk import storage_error, writing
 from gcaps.errors import ConfigError, DataError, GcapsError
 
 LOCK = "lock"
@@ -211,11 +212,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
         _remove_abandoned(goal)
         temporary = Path(tempfile.mkdtemp(prefix=f".{goal.name}.", dir=goal.parent))
     except OSError as error:
+        if (full := storage_error(error, goal)) is not None:
+            raise full from error
         raise GcapsError(f"{goal}: cannot be written ({error.strerror}); choose another path") from error
     draft = temporary / goal.name
     try:
         unlocked = temporary / f"{LOCK}.new"
-        with unlocked.open("w") as held:
+        with writing(goal, temporary), unlocked.open("w") as held:
             _lock(held.fileno())
             unlocked.rename(temporary / LOCK)  # only a locked file ever has this name
             yield draft

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -74,19 +75,27 @@ class Manifest(Page):
 def save(estimator: GraphEstimator, path: str | Path) -> None:
     """Write a fitted estimator to the folder ``path``; a model that was there before is replaced as a whole."""
     goal = Path(path)
-    require_replaceable(goal)
+    require_goal(goal)
     with replacing(goal) as folder:
         _write(estimator, folder)
 
 
-def require_replaceable(goal: Path) -> None:
-    """Raise a ModelError if something that is not a saved model is at ``goal``."""
+def require_goal(goal: Path) -> None:
+    """Check that a model can be written to a path, before a long training rather than after it.
+
+    Raises:
+        ModelError: something that is no model is there, or the folder cannot be written.
+    """
     try:
-        if not exists(goal) or is_file(goal / PAGE):
-            return
+        if exists(goal) and not is_file(goal / PAGE):
+            raise ModelError(f"{goal}: exists and is not a saved model; choose another name")
     except DataError as error:
         raise ModelError(str(error)) from error
-    raise ModelError(f"{goal}: exists and is not a saved model; choose another name")
+    parent = goal.parent
+    while not parent.exists() and parent != parent.parent:
+        parent = parent.parent
+    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+        raise ModelError(f"{goal}: cannot be written, as {parent} is no folder that you may write to")
 
 
 def _write(estimator: GraphEstimator, folder: Path) -> str:

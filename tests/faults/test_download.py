@@ -170,7 +170,7 @@ FAULTS = {
     "redirect to ftp": (lambda _: lambda r: r.head(0, 301, Location="ftp://127.0.0.1/DS.zip"), {}, "refused"),
     "redirects in a circle": (lambda _: lambda r: r.head(0, 302, Location="/DS.zip"), {}, "answers 302"),
     "not HTTP": (lambda _: lambda r: r.wfile.write(b"\x16\x03\x01nonsense\r\n\r\n"), {}, "cannot be fetched"),
-}  # fmt: skip
+}
 
 
 def _other_zip() -> bytes:

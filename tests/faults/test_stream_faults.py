@@ -23,7 +23,7 @@ MORE = {
     "edge labels too many": {"edge_labels": "1\n" * 12},
     "edge labels too few and an edge outside": {"edge_labels": "1\n", "A": "1, 2\n" * 8 + "1, 9\n"},
     "edges out of order, then an edge across": {"A": "4, 5\n1, 2\n" * 40 + "1, 6\n", "edge_labels": None},
-}  # fmt: skip
+}
 ALL = {**{what: changes for what, (changes, *_) in FAULTS.items()}, **MORE}
 
 

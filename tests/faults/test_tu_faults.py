@@ -49,7 +49,7 @@ FAULTS = {
     "empty graph indicator": ({"graph_indicator": "\n \n"}, "graph_indicator", None, "is empty"),
     "empty node labels": ({"node_labels": ""}, "node_labels", None, "is empty"),
     "edge labels without edges": ({"A": ""}, "edge_labels", None, "has 10 rows, but"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("changes", "part", "line", "message"), FAULTS.values(), ids=FAULTS)

@@ -9,13 +9,23 @@ import difflib
 import importlib
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from gcaps.errors import DataWarning, GcapsError
+from gcaps.cli.signals import StoppedError, end, ending_on_signals, say
+from gcaps.disk import StorageError, storage_error
+from gcaps.errors import CheckpointWarning, DataError, DataWarning, GcapsError, MemoryLimitError
 from gcaps.escaping import visible
 from gcaps.version import __version__
+
+BUG = 70
+"""Exit code of a bug, as EX_SOFTWARE of sysexits.h."""
+REPORT = (
+    "this is a bug of gcaps: please report the lines above with the command, the version (gcaps --version) and, if you "
+    "may, the input, where you got gcaps from (CONTRIBUTING.md says how)"
+)
 
 VERBS = {
     "demo": "a two-minute tour: compare methods on 188 real molecules, train and use the best",
@@ -50,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     notes: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *rest: Any) -> None:
-        if issubclass(category, DataWarning):
+        if issubclass(category, DataWarning | CheckpointWarning):
             note = " ".join(str(message).split())
             if note not in notes:  # a header is read twice: before heavy imports, and with the rest
                 notes.add(note)
@@ -59,19 +69,45 @@ def main(arguments: Sequence[str] | None = None) -> None:
             shown(message, category, *rest)
 
     try:
-        with warnings.catch_warnings():
+        with ending_on_signals(), warnings.catch_warnings():
             warnings.showwarning = show  # type: ignore[assignment]  # passes on whatever it is given
-            _run(given)
-    except GcapsError as error:
-        print(f"error: {visible(' '.join(str(error).split()))}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+            try:
+                _run(given)
+            finally:
+                sys.stdout.flush()  # a full disk shows here
+    except StoppedError as stopped:
+        say(stopped)
+        end(stopped.number)  # an interpreter with torch takes most of a second to shut down
+    except KeyboardInterrupt as stopped:
+        sys.exit(say(stopped))
     except BrokenPipeError:
         # the reader is gone, as in `gcaps … | head`; keep Python from failing again when it flushes
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
+    except Exception as error:
+        known = as_error(error)
+        if known is None:
+            traceback.print_exc()
+            print(REPORT, file=sys.stderr)
+            sys.exit(BUG)
+        print(f"error: {visible(' '.join(str(known).split()))}", file=sys.stderr)
+        if isinstance(known, StorageError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # standard output may be what is full
+        sys.exit(known.exit_code)
+
+
+def as_error(error: BaseException) -> GcapsError | None:
+    """Return an exception as one that the user can mend; None for a bug of gcaps."""
+    if isinstance(error, GcapsError):
+        return error
+    place = getattr(error, "filename", None) or "standard output or a temporary file"
+    if (full := storage_error(error, place)) is not None:
+        return full
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
+        return MemoryLimitError("memory ran out; use fewer or smaller graphs, or a smaller network")
+    if isinstance(error, OSError) and error.filename is not None:
+        return DataError(f"{error.strerror or error}", str(error.filename))
+    return None
 
 
 def _run(given: list[str]) -> None:

@@ -29,7 +29,7 @@ Data = Annotated[
         show_default=False,
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same predictions.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="The same seed gives the same predictions.")]
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A folder that gcaps train wrote.", show_default=False)]
 MethodName = Annotated[
     str,

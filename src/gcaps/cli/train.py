@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,6 +20,8 @@ from gcaps.cli.arguments import (
     with_reading,
 )
 from gcaps.cli.options import command_of
+from gcaps.cli.signals import advising, meanings
+from gcaps.errors import GcapsError
 
 if TYPE_CHECKING:
     from gcaps.data.targets import Target
@@ -67,12 +70,22 @@ def run(
     from gcaps.estimators.base import targets_of
     from gcaps.estimators.registry import make_estimator
     from gcaps.nn.distributed import is_first_process
+    from gcaps.persistence import require_goal
     from gcaps.terminal import Terminal
     from gcaps.training import training_bar
-    from gcaps.training.distributed import joined
+    from gcaps.training.distributed import LostProcessError, joined, started_by_torchrun
 
+    require_goal(output)
     checkpoint = output.with_name(output.name + ".checkpoint")
-    with joined(f"run the same command again: it resumes from {checkpoint}"):
+    if started_by_torchrun():  # which ends the other processes with SIGTERM when one is lost
+        again = f"run the same command again: it resumes from {checkpoint}"
+        lost = f"error: another process of this training has ended; {again}"
+        meanings[signal.SIGTERM] = lost, LostProcessError.exit_code
+    resumable = f"the same command resumes from {checkpoint}"
+    with (
+        joined(f"run the same command again: it resumes from {checkpoint}"),
+        advising(lambda: resumable if checkpoint.exists() else ""),
+    ):
         console = Terminal(stderr=True, quiet=not is_first_process(), highlight=False)
         with reading_bar(data, console) as progress:
             graphs = load(data, **options, progress=progress)
@@ -94,13 +107,24 @@ def run(
                     console.print(f"  {line}", markup=False)
                     status.update(line)
 
-                model.fit_all(graphs, say=say, checkpoint=checkpoint)
+                model.fit_all(graphs, say=say, checkpoint=checkpoint, keep_checkpoint=True)
         else:
             with training_bar(graphs.name, getattr(settings, "epochs", 1), console=console) as report:
-                model.fit_all(graphs, on_epoch=lambda epoch: report(0, epoch), checkpoint=checkpoint)
+                model.fit_all(
+                    graphs,
+                    on_epoch=lambda epoch: report(0, epoch),
+                    checkpoint=checkpoint,
+                    keep_checkpoint=True,
+                )
         if not is_first_process():
             return
-        model.save(output)
+        try:
+            model.save(output)
+        except GcapsError as error:
+            if checkpoint.exists():
+                raise type(error)(f"{error}; {resumable}, without training again") from error
+            raise
+        model.remove_checkpoint(checkpoint)
     if found := getattr(model, "leaderboard_", []):
         from gcaps.report import leaderboard
 

@@ -10,10 +10,13 @@ from pydantic import (
 )
 
 from gcaps.config.section import (
+    MOST,
     Auto,
     ClassConfig,
     CountName,
     as_names,
+    as_positive,
+    as_small,
     with_default,
 )
 
@@ -26,7 +29,9 @@ class PenaltyConfig(ClassConfig):
     C: tuple[float, ...] = Field(
         (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3), min_length=1, description="SVM penalties to choose from"
     )
-    inner_folds: int = Field(5, ge=2, description="folds of the training graphs that choose kernel and C")
+    inner_folds: int = Field(5, ge=2, le=MOST, description="folds of the training graphs that choose kernel and C")
+
+    _positive = field_validator("C")(as_positive)
 
 
 class KernelConfig(PenaltyConfig):
@@ -52,6 +57,8 @@ class RWConfig(EdgeKernelConfig):
     labels: bool = Field(True, description="match node labels where the set has them")
     tol: float = Field(1e-6, gt=0, lt=1, description="relative size of the terms that a series leaves out")
 
+    _positive_decays = field_validator("decays")(as_positive)
+
 
 class SPConfig(KernelConfig):
     """Shortest paths."""
@@ -65,7 +72,9 @@ class GKConfig(KernelConfig):
     method: ClassVar[str] = "gk"
 
     sizes: tuple[int, ...] = Field((3, 4, 5, 7), min_length=1, description="graphlet sizes to choose from")
-    samples: int = Field(2000, ge=1, description="graphlets drawn from each graph for sizes 5 and more")
+    samples: int = Field(2000, ge=1, le=10_000_000, description="graphlets drawn from each graph for sizes 5 and more")
+
+    _small = field_validator("sizes")(as_small)
 
 
 class WLConfig(EdgeKernelConfig):
@@ -76,6 +85,8 @@ class WLConfig(EdgeKernelConfig):
     n_iter: tuple[int, ...] = Field(
         (0, 1, 2, 3, 4, 5, 6, 7, 8, 9), min_length=1, description="refinements h to choose from"
     )
+
+    _small = field_validator("n_iter")(as_small)
 
 
 class WLOAConfig(WLConfig):
@@ -123,8 +134,10 @@ class DGKConfig(EdgeKernelConfig):
 
     n_iter: tuple[int, ...] = Field((2, 3, 4), description="refinements of deep Weisfeiler-Lehman")
     sizes: tuple[int, ...] = Field((5,), description="sizes of deep graphlets")
-    dimension: int = Field(64, ge=1, description="length of a substructure's vector")
+    dimension: int = Field(64, ge=1, le=65536, description="length of a substructure's vector")
     share: float = Field(0.1, ge=0, le=1, description="weight of the vectors' similarity against identity")
+
+    _small = field_validator("n_iter", "sizes")(as_small)
 
 
 class MLGConfig(KernelConfig):
@@ -136,8 +149,11 @@ class MLGConfig(KernelConfig):
     radius: tuple[int, ...] = Field((1,), min_length=1, description="growths of the neighborhoods to choose from")
     eta: tuple[float, ...] = Field((0.1, 1.0), min_length=1, description="η to choose from")
     gamma: tuple[float, ...] = Field((0.01, 0.1), min_length=1, description="γ to choose from")
-    rank: int = Field(10, ge=1, description="dimension P of the shared basis")
-    samples: int = Field(100, ge=1, description="reference nodes of the shared basis")
+    rank: int = Field(10, ge=1, le=4096, description="dimension P of the shared basis")
+    samples: int = Field(100, ge=1, le=1_000_000, description="reference nodes of the shared basis")
+
+    _positive_numbers = field_validator("eta", "gamma")(as_positive)
+    _small = field_validator("levels", "radius")(as_small)
 
 
 class TanimotoConfig(PenaltyConfig):

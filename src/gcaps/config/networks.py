@@ -12,6 +12,7 @@ from pydantic import (
 )
 
 from gcaps.config.section import (
+    MOST,
     Auto,
     CapsuleName,
     ClassConfig,
@@ -22,6 +23,7 @@ from gcaps.config.section import (
     FingerprintName,
     Section,
     as_names,
+    as_positive,
     with_default,
 )
 
@@ -29,7 +31,7 @@ from gcaps.config.section import (
 class FeatureConfig(Section):
     """Node features before the first layer (spec section 4), and edge features."""
 
-    features: tuple[FeatureName, ...] | Auto = Field(
+    features: Annotated[tuple[FeatureName, ...], Field(min_length=1)] | Auto = Field(
         "auto",
         description="node features, joined with commas; auto: labels and attributes where nodes have them, else degree",
     )
@@ -39,7 +41,7 @@ class FeatureConfig(Section):
         "for the methods that use edges",
     )
     fgsd_bins: int = Field(32, ge=1, le=4096, description="bins of the harmonic-distance histogram")
-    rare_labels: Annotated[int, Field(ge=0)] | Auto = Field(
+    rare_labels: Annotated[int, Field(ge=0, le=MOST)] | Auto = Field(
         "auto",
         description="node labels that fewer training graphs have share one column, which labels unseen in training get "
         "too; 0: every label has a column, unseen ones are zeros; auto: 3 for molecules, else 0",
@@ -87,7 +89,9 @@ class CapsuleConfig(Section):
     readout: Literal["covariance", "mean", "sum", "max_sort"] = Field(
         "covariance", description="graph vector: mean and covariance of the nodes; mean, sum or max-sort for comparison"
     )
-    rank: int | None = Field(32, ge=1, description="columns Z is projected to before its covariance; none: all columns")
+    rank: int | None = Field(
+        32, ge=1, le=65536, description="columns Z is projected to before its covariance; none: all columns"
+    )
     reduce: Literal["auto", "mean", "sum"] = Field(
         "auto", description="covariance readout by means or by sums; auto: sums where nodes have labels"
     )
@@ -101,12 +105,12 @@ class CapsuleConfig(Section):
 class TrainingConfig(Section):
     """Training with Adam, and which epoch is kept (spec sections 5 and 8)."""
 
-    epochs: Annotated[int, Field(ge=1)] | Auto = Field(
+    epochs: Annotated[int, Field(ge=1, le=MOST)] | Auto = Field(
         100,
         description="passes over the training graphs; auto: 100 below 750 graphs, else 30, 20 above 10,000, 60 "
         "in regression on molecules, or 12 where sizes are dispersed",
     )
-    batch_size: int = Field(32, ge=1, description="graphs per step")
+    batch_size: int = Field(32, ge=1, le=MOST, description="graphs per step")
     sampling: Literal["shuffle", "balanced"] = Field(
         "shuffle", description="graphs of an epoch: each once, or as many drawn with every class equally likely"
     )
@@ -115,7 +119,7 @@ class TrainingConfig(Section):
         "step", description="learning rate: times decay every decay_every epochs, or half a cosine that ends at 0"
     )
     decay: float = Field(0.1, gt=0, le=1, description="factor on the learning rate at each step of schedule = step")
-    decay_every: int = Field(40, ge=1, description="epochs between two such steps")
+    decay_every: int = Field(40, ge=1, le=MOST, description="epochs between two such steps")
     weight_decay: Annotated[float, Field(ge=0)] | Auto = Field(
         1e-4,
         description="L2 regularisation; auto: 0.001; in regression 0.01 below 2,000 molecules and 0.03 below 750; "
@@ -126,7 +130,7 @@ class TrainingConfig(Section):
     )
     validation: float = Field(0.1, gt=0, lt=1, description="share of the training graphs in that inner split")
     patience: int | None = Field(
-        None, ge=1, description="with selection = validation: stop after so many epochs without a better one"
+        None, ge=1, le=MOST, description="with selection = validation: stop after so many epochs without a better one"
     )
     refit: bool = Field(
         False, description="with selection = validation: train anew on all training graphs for the chosen epochs"
@@ -135,7 +139,7 @@ class TrainingConfig(Section):
         1,
         description="networks trained side by side whose probabilities are averaged; auto: 3 below 750 graphs, else 1",
     )
-    threads: int = Field(1, ge=1, description="CPU threads of one training; results belong to this number")
+    threads: int = Field(1, ge=1, le=1024, description="CPU threads of one training; results belong to this number")
     device: DeviceName = Field("auto", description="where tensors live; auto: cuda where torch finds it, else cpu")
 
     @model_validator(mode="after")
@@ -163,7 +167,7 @@ class Config(ClassConfig, TrainingConfig, CapsuleConfig, GraphFeatureConfig, Fea
         description="dropout before each fully connected layer; auto: 0.5, 0.2 in regression, for several targets of "
         "molecules and above 10,000 graphs, or 0 below 750 graphs",
     )
-    epochs: Annotated[int, Field(ge=1)] | Auto = with_default(TrainingConfig, "epochs", "auto")
+    epochs: Annotated[int, Field(ge=1, le=MOST)] | Auto = with_default(TrainingConfig, "epochs", "auto")
     batch_size: int = with_default(TrainingConfig, "batch_size", 64)
     lr: float = with_default(TrainingConfig, "lr", 0.003)
     schedule: Literal["step", "cosine"] = with_default(TrainingConfig, "schedule", "cosine")
@@ -191,13 +195,17 @@ class RandomCapsuleConfig(ClassConfig, CapsuleConfig, GraphFeatureConfig, Featur
 
     hidden: int = with_default(CapsuleConfig, "hidden", 64)
     rank: int | None = with_default(CapsuleConfig, "rank", 64)
-    batch_size: int = Field(64, ge=1, description="graphs per batch when normalisation statistics are collected")
+    batch_size: int = Field(
+        64, ge=1, le=MOST, description="graphs per batch when normalisation statistics are collected"
+    )
     C: tuple[float, ...] = Field((1.0, 10.0, 100.0), min_length=1, description="SVM penalties to choose from")
     gamma: tuple[float, ...] = Field(
         (0.3, 1.0, 3.0), min_length=1, description="kernel widths to choose from, over the mean distance of two graphs"
     )
-    inner_folds: int = Field(5, ge=2, description="folds of the training graphs that choose gamma and C")
-    threads: int = Field(1, ge=1, description="CPU threads; results belong to this number")
+    inner_folds: int = Field(5, ge=2, le=MOST, description="folds of the training graphs that choose gamma and C")
+    threads: int = Field(1, ge=1, le=1024, description="CPU threads; results belong to this number")
+
+    _positive = field_validator("C", "gamma")(as_positive)
 
 
 class BaselineConfig(ClassConfig, TrainingConfig, FeatureConfig):
@@ -232,11 +240,13 @@ class PSCNConfig(BaselineConfig):
 
     field: int = Field(10, ge=1, le=16, description="nodes k of a receptive field")
     width: int | None = Field(
-        None, ge=1, description="receptive fields w of a graph; none: the average nodes of the training graphs"
+        None, ge=1, le=MOST, description="receptive fields w of a graph; none: the average nodes of the training graphs"
     )
-    channels: int = Field(16, ge=1, description="channels of the first convolution; the second has half as many")
-    hidden: int = Field(128, ge=1, description="dense units")
-    epochs: Annotated[int, Field(ge=1)] | Auto = with_default(TrainingConfig, "epochs", 50)
+    channels: int = Field(
+        16, ge=1, le=4096, description="channels of the first convolution; the second has half as many"
+    )
+    hidden: int = Field(128, ge=1, le=65536, description="dense units")
+    epochs: Annotated[int, Field(ge=1, le=MOST)] | Auto = with_default(TrainingConfig, "epochs", 50)
     selection: Literal["last", "validation"] = with_default(TrainingConfig, "selection", "validation")
     lr: float = with_default(TrainingConfig, "lr", 0.001)
 
@@ -254,7 +264,7 @@ class ECCConfig(BaselineConfig):
     top: int = Field(64, ge=1, le=4096, description="width of the last two convolutions and of the dense layer")
     filter_hidden: int = Field(16, ge=1, le=1024, description="hidden units of the network that makes filters")
     dropout: float = with_default(BaselineConfig, "dropout", 0.1)
-    epochs: Annotated[int, Field(ge=1)] | Auto = with_default(TrainingConfig, "epochs", 50)
+    epochs: Annotated[int, Field(ge=1, le=MOST)] | Auto = with_default(TrainingConfig, "epochs", 50)
     batch_size: int = with_default(TrainingConfig, "batch_size", 64)
     decay: float = with_default(TrainingConfig, "decay", 0.1)
     decay_every: int = with_default(TrainingConfig, "decay_every", 20)
@@ -272,8 +282,10 @@ class DGCNNConfig(BaselineConfig):
     layers: int = Field(3, ge=1, le=32, description="graph convolutions before the one with a single channel")
     hidden: int = Field(32, ge=1, le=4096, description="width of the graph convolutions")
     share: float = Field(0.6, gt=0, lt=1, description="share of the training graphs with more nodes than are kept")
-    channels: int = Field(16, ge=1, description="channels of the first 1-D convolution; the second has twice as many")
-    dense: int = Field(128, ge=1, description="dense units")
+    channels: int = Field(
+        16, ge=1, le=4096, description="channels of the first 1-D convolution; the second has twice as many"
+    )
+    dense: int = Field(128, ge=1, le=65536, description="dense units")
     batch_size: int = with_default(TrainingConfig, "batch_size", 50)
     lr: float = with_default(TrainingConfig, "lr", 0.001)
 

@@ -35,6 +35,12 @@ FilterName = Literal["laplacian", "symmetric", "random_walk", "adjacency", "kipf
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 ClassWeight = Literal["balanced"] | dict[Any, float] | None
 """"balanced", or the weight of each class, as a constructor takes it."""
+LARGEST_SETTING = 1e12
+"""Largest number that any setting may be."""
+MOST_ROUNDS = 1000
+"""Largest number of rounds, levels or radii."""
+MOST = 1_000_000_000
+"""Largest number that a setting without a bound of its own may be."""
 
 
 def check_parameters(estimator: Any) -> None:
@@ -63,9 +69,22 @@ def _parameter_types(estimator: Any) -> dict[str, TypeAdapter[Any]]:
 class Section(BaseModel):
     """Settings that belong together; the settings of a method are made of such sections."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
     method: ClassVar[str] = ""
     """The method whose settings these are; empty for a section."""
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _within_reason(cls, given: Any) -> Any:
+        """Refuse numbers that no formula can take; whole numbers of a list are counts or sizes."""
+        several = isinstance(given, tuple)
+        for value in given if several else (given,):
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                if not abs(value) <= LARGEST_SETTING:
+                    raise ValueError(f"numbers are at most {LARGEST_SETTING:g}")
+                if several and value < 0:
+                    raise ValueError("numbers to choose from are not negative")
+        return given
 
     @classmethod
     def parse(cls, values: dict[str, Any]) -> Self:
@@ -134,6 +153,20 @@ def as_names(given: Any, *, may_be_none: bool = False) -> Any:
         return ()
     if isinstance(given, str) and given != "auto":
         return tuple(name.strip() for name in given.split(","))
+    return given
+
+
+def as_positive(given: tuple[float, ...]) -> tuple[float, ...]:
+    """Require positive numbers to choose from."""
+    if not all(value > 0 for value in given):
+        raise ValueError("numbers to choose from are positive")
+    return given
+
+
+def as_small(given: tuple[int, ...]) -> tuple[int, ...]:
+    """Require numbers of rounds, sizes or levels to choose from that can be computed."""
+    if not all(value <= MOST_ROUNDS for value in given):
+        raise ValueError(f"numbers to choose from are at most {MOST_ROUNDS}")
     return given
 
 

@@ -30,9 +30,9 @@ class FingerprintConfig(ClassConfig):
     model: Literal["forest", "boosting"] = Field(
         "forest", description="random forest, or gradient boosting on histograms of the columns"
     )
-    n_estimators: int = Field(500, ge=1, description="trees of the forest, or steps of boosting")
+    n_estimators: int = Field(500, ge=1, le=1_000_000, description="trees of the forest, or steps of boosting")
     learning_rate: float = Field(0.05, gt=0, le=1, description="factor on each step of boosting")
-    threads: int = Field(1, ge=1, description="CPU threads of the fit")
+    threads: int = Field(1, ge=1, le=1024, description="CPU threads of the fit")
 
     @field_validator("fingerprints", mode="before")
     @classmethod
@@ -63,7 +63,7 @@ class ForestConfig(ClassConfig):
 
     bins: int = Field(200, ge=1, le=65536, description="bins of the histogram of harmonic distances")
     spacing: Literal["uniform", "quantile"] = Field("uniform", description="spacing of bins over training graphs")
-    n_estimators: int = Field(500, ge=1, description="trees of the forest")
+    n_estimators: int = Field(500, ge=1, le=1_000_000, description="trees of the forest")
 
 
 class LTPConfig(ClassConfig):
@@ -77,4 +77,4 @@ class LTPConfig(ClassConfig):
         "training", description="bins between the extremes of the training graphs, or of each graph"
     )
     share: bool = Field(False, description="divide each histogram by its sum")
-    n_estimators: int = Field(500, ge=1, description="trees of the forest")
+    n_estimators: int = Field(500, ge=1, le=1_000_000, description="trees of the forest")

@@ -14,6 +14,9 @@ Ints32 = NDArray[np.int32]
 Floats = NDArray[np.floating[Any]]
 Array = NDArray[Any]
 
+LARGEST = float(np.finfo(np.float32).max)
+"""The largest number that networks and support vector machines can take in."""
+
 
 def ranges(starts: Array, lengths: Array) -> Ints:
     """Concatenate ``[s, s+1, …, s+n−1]`` for every (s, n): positions of many slices in one index array."""

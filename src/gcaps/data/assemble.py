@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gcaps.data.arrays import Array, Floats, Ints, counting_argsort, pointer
+from gcaps.data.arrays import LARGEST, Array, Floats, Ints, counting_argsort, pointer
 from gcaps.data.graphset import GraphSet, SelfLoops, Skipped
 from gcaps.data.reading import listed
 from gcaps.errors import DataError
@@ -257,9 +257,11 @@ def require_finite(values: Array | None, graph_of: Ints, what: str) -> None:
 
 def require_positive(weight: Floats, graph_of: Ints) -> None:
     """Raise a DataError for the first graph with a weight [rows] that is not positive and finite."""
-    wrong = np.flatnonzero(~(np.isfinite(weight) & (weight > 0)))
+    wrong = np.flatnonzero(~((weight >= 1 / LARGEST) & (weight <= LARGEST)))
     if len(wrong):
-        problem = f"has an edge of weight {weight[wrong[0]]}; weights are positive, an edge of weight 0 is no edge"
+        problem = (
+            f"has an edge of weight {weight[wrong[0]]}; weights are positive float32, an edge of weight 0 is no edge"
+        )
         raise DataError(problem, place(graph_of[wrong[0]]))
 
 

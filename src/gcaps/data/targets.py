@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, get_args
 import numpy as np
 from pydantic import Field, model_validator
 
-from gcaps.data.arrays import Array, Floats, Ints
+from gcaps.data.arrays import LARGEST, Array, Floats, Ints
 from gcaps.documents import Label, Number, Page, validated
 from gcaps.errors import ConfigError, DataError, ModelError
 
@@ -303,6 +303,10 @@ class Target:
         numbers = table.astype(np.float64)
         if np.isinf(numbers).any():
             raise DataError("contains infinity; regression takes finite numbers", where)
+        if (np.abs(numbers) > LARGEST).any():
+            raise DataError(
+                f"contains {np.nanmax(np.abs(numbers)):.3g}, more than a float32 holds; use larger units", where
+            )
         mean, scale = _moments(numbers)
         return cls(task, titles, None, mean, scale, columns=y.ndim == 2)
 

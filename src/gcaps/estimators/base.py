@@ -17,13 +17,13 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gcaps.config import CONFIGS, ClassConfig, Section
-from gcaps.data.arrays import Array, Floats, Ints
+from gcaps.data.arrays import LARGEST, Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.molecules.preparation import MoleculePreparation
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Target, Task, has_target, missing, target_array
-from gcaps.errors import ConfigError, DataError, DataWarning
+from gcaps.errors import ConfigError, DataError, DataWarning, DivergenceError
 from gcaps.estimators.auto import Resolution
 from gcaps.training import Curves, Epoch, training_bar
 
@@ -46,6 +46,8 @@ class FitOptions(TypedDict, total=False):
     """Called after each epoch."""
     checkpoint: Path | None
     """Folder from which an interrupted training is resumed."""
+    keep_checkpoint: bool
+    """Leave it there when the training is over; the caller removes it when the estimator is saved."""
     say: Callable[[str], None] | None
     """Called with a line about each step of a fit that has several, such as the members of an ensemble."""
 
@@ -141,6 +143,9 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     def release(self) -> None:
         """Let go of a prepared set's graphs that are kept for :meth:`scores_prepared`."""
 
+    def remove_checkpoint(self, folder: Path) -> None:
+        """Remove what a fit with ``keep_checkpoint`` left in a folder; nothing for a method without checkpoints."""
+
     def prepare(self, prepared: PreparedSet) -> None:
         """Compute what the folds of a prepared set share; does nothing unless ``shares_folds``."""
 
@@ -165,7 +170,21 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             For classification probabilities [G, C]; for several binary targets the probability of the second class
             [G, T]; for regression values [G, T] in the units of ``y``.
         """
-        return self._scores(self.loaded(X))
+        return self._finite(self._scores(self.loaded(X)))
+
+    def _finite(self, scores: Floats) -> Floats:
+        """Return scores.
+
+        Raises:
+            DivergenceError: some are no finite numbers; they would be the first class, or no number at all.
+        """
+        if not np.isfinite(scores).all():
+            wrong = int((~np.isfinite(scores).all(axis=tuple(range(1, scores.ndim)))).sum())
+            raise DivergenceError(
+                f"the predictions for {wrong:,} of {len(scores):,} graphs are no finite numbers: the model has "
+                "diverged, or the graphs hold numbers far beyond those of the training"
+            )
+        return scores
 
     def loaded(self, X: Any) -> GraphSet:
         """Return graphs to predict, with molecules prepared as those of the fit were.
@@ -227,9 +246,15 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _seed(self) -> int:
         """Return ``random_state`` as a number."""
-        if isinstance(self.random_state, int | np.integer):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        given = self.random_state
+        if isinstance(given, int | np.integer):
+            if not 0 <= given < 2**32:
+                raise ConfigError(f"random_state: {given} is no seed; seeds are whole numbers from 0 to {2**32 - 1}")
+            return int(given)
+        try:
+            return int(check_random_state(given).randint(2**31 - 1))
+        except ValueError as error:
+            raise ConfigError(f"random_state: {' '.join(str(error).split())}") from error
 
     def _start(self, prepared: PreparedSet, train: Ints, options: FitOptions) -> Problem:
         """Set ``target_`` from the training graphs; return what is to be fitted."""
@@ -372,8 +397,12 @@ def _weights(sample_weight: Any, graphs: int) -> Floats | None:
     if sample_weight is None:
         return None
     values = np.asarray(sample_weight, dtype=np.float64)
-    if values.shape != (graphs,) or not (np.isfinite(values) & (values >= 0)).all() or not values.sum() > 0:
-        raise DataError(f"sample_weight must hold {graphs} finite weights of 0 or more, not all of them 0")
+    with np.errstate(over="ignore"):
+        total = values.sum()
+    if values.shape != (graphs,) or not (np.isfinite(values) & (values >= 0)).all() or not 0 < total <= LARGEST:
+        raise DataError(
+            f"sample_weight must hold {graphs} finite weights of 0 or more, not all of them 0 and not beyond float32"
+        )
     return values
 
 

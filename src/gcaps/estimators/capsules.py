@@ -25,7 +25,7 @@ from gcaps.documents import validated
 from gcaps.errors import ModelError
 from gcaps.estimators.auto import resolve
 from gcaps.estimators.base import FitOptions, GraphClassifier, GraphRegressor
-from gcaps.estimators.network import MachineState, NetworkEstimator, NetworkState, require_columns, with_weights
+from gcaps.estimators.network import NetworkEstimator, NetworkState, RandomCapsuleState, require_columns, with_weights
 from gcaps.features import NodeFeatures
 from gcaps.models.random_capsules import RandomCapsuleSVM
 from gcaps.models.registry import network_class, random_capsules
@@ -226,7 +226,7 @@ class RandomCapsuleMachine(NetworkEstimator):
         task, outputs = self.target_.task, self.target_.outputs
         problem = "the state of the network is damaged"
         found = validated(NetworkState, values, problem, ModelError)
-        machine = validated(MachineState, values["shape"], problem, ModelError)
+        machine = validated(RandomCapsuleState, values["shape"], problem, ModelError)
         features = NodeFeatures.from_state(found.features)
         require_columns(features, found.in_channels, features.shape)
 

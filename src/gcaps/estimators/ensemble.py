@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from gcaps.config import ClassWeight, EnsembleConfig
 from gcaps.config.limits import mib_of, seconds_of
@@ -67,7 +67,7 @@ class WeightedMethods(GraphEstimator):
 
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit members on some graphs of a prepared set, and weigh them."""
-        check_random_state(self.random_state)
+        self._seed()  # raises for what is none
         began = now()
         problem = self._start(prepared, train, options)
         config, self.resolution_ = resolve(self.config, prepared.graphs, train, problem.target.task)
@@ -146,7 +146,8 @@ class WeightedMethods(GraphEstimator):
                 )
                 standing.fit_seconds += time.perf_counter() - start
         self._take(found, standings, done)
-        store.remove()
+        if not options.get("keep_checkpoint", False):
+            store.remove()
 
     def _take(self, found: Weighing, standings: list[Standing], done: list[Standing]) -> None:
         """Set what predicts, and the leaderboard."""
@@ -175,6 +176,10 @@ class WeightedMethods(GraphEstimator):
         mean.weights_, mean.leaderboard_ = np.full(len(models), 1 / len(models)), []
         found: GraphEstimator = mean
         return found
+
+    def remove_checkpoint(self, folder: Path) -> None:
+        """Remove the results of members that a fit left in a folder."""
+        Store(folder).remove()
 
     def release(self) -> None:
         """Let go of graphs that members keep."""
@@ -206,7 +211,7 @@ class WeightedMethods(GraphEstimator):
 
     def scores_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
         """Return scores of some graphs of a prepared set."""
-        return self._mix([m.scores_prepared(prepared, indices) for m in self.estimators_])
+        return self._mix([m._finite(m.scores_prepared(prepared, indices)) for m in self.estimators_])
 
     def _scores(self, graphs: GraphSet) -> Floats:
         return self._mix([m.scores(graphs) for m in self.estimators_])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, Self, Unpack
 
 import numpy as np
@@ -25,10 +26,11 @@ from gcaps.models.network import Network
 from gcaps.models.random_capsules import RandomCapsuleSVM
 from gcaps.models.registry import network_class, random_capsules, restore_network
 from gcaps.training import FittedNetwork, TrainingData, fit_network
+from gcaps.training.checkpoint import remove_checkpoint
 from gcaps.training.random_capsules import svm_beside
 
 
-class MachineState(Page):
+class RandomCapsuleState(Page):
     """What the shape of an SVM on random capsules was derived from, and how it was chosen."""
 
     vectors: Annotated[int, Field(ge=0, le=1 << 30)]
@@ -43,7 +45,7 @@ class NetworkState(Page):
     in_channels: Annotated[int, Field(ge=0, le=1 << 26)]
     shape: dict[Name, Annotated[int, Field(ge=0, le=1 << 26)] | Number | EdgeShape]
     """Arguments of the network that its training graphs decide (:meth:`gcaps.models.network.Network.shape_from`)."""
-    svm: MachineState | None
+    svm: RandomCapsuleState | None
     features: dict[Name, Any]
     """State of :class:`gcaps.features.NodeFeatures`."""
     seed: Count
@@ -63,6 +65,10 @@ class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
     """
 
     fitted_: FittedNetwork
+
+    def remove_checkpoint(self, folder: Path) -> None:
+        """Remove the checkpoint that a fit left in a folder."""
+        remove_checkpoint(folder)
 
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Train on some graphs of a prepared set; see :meth:`GraphEstimator.fit_prepared`."""
@@ -86,6 +92,7 @@ class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
                 watch=options.get("watch"),
                 on_epoch=report,
                 checkpoint=options.get("checkpoint"),
+                keep_checkpoint=options.get("keep_checkpoint", False),
             )
         self._describe(config)
         return self

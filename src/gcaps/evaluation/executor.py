@@ -159,7 +159,15 @@ class DaskCluster:
         ]
         for future in futures:
             future.add_done_callback(finished.put)
-        left = len(futures)
+        try:
+            self._collect(finished, len(futures), listener)
+        except BaseException:
+            with suppress(Exception):
+                self._client.cancel(futures, force=True)  # workers stop what they are computing
+            raise
+
+    def _collect(self, finished: queue.SimpleQueue[Any], left: int, listener: Listener) -> None:
+        """Pass on the outcomes of so many tasks."""
         while left:
             try:
                 future = finished.get(timeout=0.2)
@@ -207,4 +215,16 @@ def _on_worker(task: Task, limits: Limits, folder: Path | None, plugin: str) -> 
     """Run a task on a Dask worker."""
     dask: Any = importlib.import_module("distributed")
     children: Children = dask.get_worker().plugins[plugin].children
-    return supervise(task, limits, Listener(folder, lambda outcome: None), children, threading.Event())
+    return supervise(task, limits, Listener(folder, lambda outcome: None), children, _Unwanted(dask))
+
+
+class _Unwanted:
+    """Says whether the Dask task of this thread was given up: its client has ended, or has been stopped."""
+
+    def __init__(self, dask: Any) -> None:
+        worker = dask.get_worker()
+        self._tasks, self._key = worker.state.tasks, worker.get_current_task()
+
+    def is_set(self) -> bool:
+        task = self._tasks.get(self._key)
+        return task is None or task.state == "cancelled"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from itertools import product
+from math import prod
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
@@ -22,6 +22,8 @@ from gcaps.errors import ConfigError
 from gcaps.estimators.registry import METHODS
 from gcaps.evaluation.plan import MAX_CONFIGURATIONS, Row
 from gcaps.evaluation.splits import Fold
+
+SeedNumber = Annotated[int, Field(ge=0, lt=2**32)]
 
 Grid: TypeAlias = Mapping[str, Mapping[str, Any]]
 """For each method its settings: a list holds the values to choose from, any other value is fixed."""
@@ -49,7 +51,7 @@ class Entry(Section):
     data: str | tuple[str, ...] | None = Field(None, description="data sets; by default all of the experiment")
     settings: dict[str, Any] = Field({}, description="settings of the method")
     grid: bool = Field(False, description="a list in settings holds values to choose from on inner validation")
-    seeds: tuple[int, ...] | None = Field(None, min_length=1, description="by default those of the experiment")
+    seeds: tuple[SeedNumber, ...] | None = Field(None, min_length=1, description="by default those of the experiment")
     folds: int | None = Field(None, ge=1, description="number of folds; by default that of the experiment")
     first: int | None = Field(None, ge=1, description="run only the first so many folds")
     split: str | None = Field(None, description="as that of the experiment, which is the default")
@@ -73,7 +75,7 @@ class Experiment(Section):
         description="stratified, random, scaffold, scaffold-balanced, group:COLUMN, time:COLUMN, column:COLUMN, a file "
         "of folds or a folder of them; by default stratified for classification, random otherwise",
     )
-    seeds: tuple[int, ...] = Field((0,), min_length=1, description="each repeats everything with other folds")
+    seeds: tuple[SeedNumber, ...] = Field((0,), min_length=1, description="each repeats everything with other folds")
     task: str = Field("auto", description="auto, classification, multilabel or regression")
     metric: str | None = Field(None, description="the headline metric; by default that of the task")
     reading: dict[str, Any] = Field(
@@ -194,11 +196,11 @@ def configurations(method: str, grid: Grid) -> list[dict[str, Any]]:
     values = [value if isinstance(value, list) else [value] for value in settings.values()]
     if not all(values):
         raise ConfigError(f"the grid of {method} has a setting without values")
-    if (count := math.prod(map(len, values))) > MAX_CONFIGURATIONS:
-        raise ConfigError(
-            f"the grid of {method} has {count:,} configurations, more than {MAX_CONFIGURATIONS:,}; take fewer"
-        )
     kind = _config_class(method)
+    if (count := prod(map(len, values))) > MAX_CONFIGURATIONS:
+        raise ConfigError(
+            f"the grid of {method} has {count:,} combinations; at most {MAX_CONFIGURATIONS:,} are compared"
+        )
     try:
         found = [kind.parse(dict(zip(settings, choice, strict=True))).to_dict() for choice in product(*values)]
     except ConfigError as error:

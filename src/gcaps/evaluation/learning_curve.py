@@ -14,6 +14,10 @@ LEAST = 2
 """Training graphs that every method needs."""
 
 
+MAX_POINTS = 64
+"""Points of the longest learning curve: each has half as many graphs as the next."""
+
+
 def curve_sizes(given: int | Sequence[int], train: int) -> list[int]:
     """Return the sizes of the parts of ``train`` training graphs, ascending; all of them are not among the sizes.
 
@@ -26,8 +30,8 @@ def curve_sizes(given: int | Sequence[int], train: int) -> list[int]:
         ConfigError: a size is too small or too large, or is given twice.
     """
     if isinstance(given, int):
-        if given < 2:
-            raise ConfigError(f"a learning curve has 2 points or more, not {given}")
+        if not 2 <= given <= MAX_POINTS:
+            raise ConfigError(f"a learning curve has 2 points or more, up to {MAX_POINTS}, not {given}")
         return sorted({train // 2**k for k in range(1, given) if train // 2**k >= LEAST})
     sizes = sorted(given)
     if len(set(sizes)) < len(sizes):

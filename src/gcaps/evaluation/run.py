@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
+import numpy as np
+
 from gcaps.errors import ConfigError, GcapsError, MemoryLimitError
 from gcaps.estimators.registry import METHODS, config_class
 from gcaps.evaluation.comparison import Comparison
@@ -34,6 +36,9 @@ from gcaps.evaluation.supervise import Listener, Task
 if TYPE_CHECKING:
     from gcaps.training import Epoch
 
+MAX_SEED = 2**32 - 1
+"""Largest seed that numpy's and torch's generators take."""
+MAX_REPEATS = 10_000
 OnEpoch: TypeAlias = "Callable[[Cell, Epoch], None]"
 
 
@@ -147,15 +152,33 @@ def compare(
 
 def repeated(seeds: Sequence[int], repeats: int | None) -> tuple[int, ...]:
     """The seeds of an evaluation: as given, or ``repeats`` seeds counted from the first."""
+    require_seeds(seeds)
     if repeats is None:
         return tuple(seeds)
-    if repeats < 1 or len(seeds) != 1:
-        raise ConfigError("repeats is 1 or more, and counts from one seed; give seeds or repeats")
+    if not 1 <= repeats <= MAX_REPEATS or len(seeds) != 1 or seeds[0] + repeats > MAX_SEED:
+        raise ConfigError(f"repeats is 1 to {MAX_REPEATS:,}, and counts from one seed; give seeds or repeats")
     return tuple(range(seeds[0], seeds[0] + repeats))
+
+
+def require_seeds(seeds: Sequence[Any]) -> None:
+    """Require whole numbers that every generator takes.
+
+    Raises:
+        ConfigError: there is another one.
+    """
+    for seed in seeds:
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= MAX_SEED:
+            raise ConfigError(f"seed {seed!r}: seeds are whole numbers from 0 to {MAX_SEED}")
 
 
 def _is_usable(folder: Path) -> bool:
     """Whether it is new, empty, the folder of a run, or holds only what planning writes before the plan."""
+    try:
+        folder.resolve()
+    except (OSError, RuntimeError):  # links that lead in a circle
+        return False
+    if folder.is_symlink() and not folder.exists():
+        return False
     if not folder.exists() or (folder / FILE).exists():
         return True
     return folder.is_dir() and {entry.name for entry in folder.iterdir()} <= {"data", "splits"}

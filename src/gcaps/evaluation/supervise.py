@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 
@@ -187,7 +187,7 @@ class Child:
             self._lines.put(line)
         self._lines.put(None)
 
-    def ask(self, request: dict[str, Any], limits: Limits, stopping: threading.Event) -> Iterator[Event]:
+    def ask(self, request: dict[str, Any], limits: Limits, stopping: Stopping) -> Iterator[Event]:
         """The events that follow a request. Each stage after loading has the whole time of the limit.
 
         Raises:
@@ -255,11 +255,21 @@ class Child:
                     pipe.close()
 
 
+class Stopping(Protocol):
+    """Says whether a task is to be given up, as ``threading.Event`` does."""
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+        ...
+
+
 class Children:
-    """Idle children, kept for the next task; several threads may use them."""
+    """Children that are kept for the next task; several threads may use them."""
 
     def __init__(self) -> None:
         self._idle: list[Child] = []
+        self.closed = threading.Event()
+        """Set when all are to stop, those that are computing too."""
 
     def take(self) -> Child:
         """An idle child that is alive, or a new one."""
@@ -275,17 +285,29 @@ class Children:
 
     def give(self, child: Child) -> None:
         """Keep a child for the next task."""
-        self._idle.append(child)
+        if self.closed.is_set():
+            child.stop()
+        else:
+            self._idle.append(child)
 
     def close(self) -> None:
-        """Stop all idle children."""
+        """Stop all idle children; the threads that supervise others stop theirs."""
+        self.closed.set()
         while self._idle:
             self._idle.pop().stop()
 
 
-def supervise(
-    task: Task, limits: Limits, listener: Listener, children: Children, stopping: threading.Event
-) -> list[Outcome]:
+class _Either:
+    """Stops when one of two does."""
+
+    def __init__(self, first: Stopping, second: Stopping) -> None:
+        self._first, self._second = first, second
+
+    def is_set(self) -> bool:
+        return self._first.is_set() or self._second.is_set()
+
+
+def supervise(task: Task, limits: Limits, listener: Listener, children: Children, stopping: Stopping) -> list[Outcome]:
     """Compute the cells of a task that have no file yet; each outcome is saved and passed on as soon as it is known.
 
     Returns:
@@ -300,9 +322,7 @@ def supervise(
     return recorder.outcomes
 
 
-def _attempt(
-    recorder: Recorder, limits: Limits, children: Children, stopping: threading.Event, *, epochs: bool
-) -> None:
+def _attempt(recorder: Recorder, limits: Limits, children: Children, stopping: Stopping, *, epochs: bool) -> None:
     """Compute cells in one child for as long as it lives."""
     child = children.take()
     fresh = child.fresh
@@ -310,7 +330,7 @@ def _attempt(
     task = recorder.task
     request = {"data": asdict(task.data), "estimator": task.pickled, "epochs": epochs, **task.request(recorder.left)}
     try:
-        for event in child.ask(request, limits, stopping):
+        for event in child.ask(request, limits, _Either(stopping, children.closed)):
             recorder.take(event, child.peak or None)
     except LimitError as error:
         if error.status == "memory" and not fresh:

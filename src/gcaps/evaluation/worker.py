@@ -14,7 +14,7 @@ from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Target, Task
-from gcaps.errors import GcapsError, MemoryLimitError
+from gcaps.errors import DivergenceError, GcapsError, MemoryLimitError
 from gcaps.estimators.base import GraphEstimator
 from gcaps.estimators.registry import METHODS, estimator_class, make_estimator
 from gcaps.evaluation.learning_curve import nested_fold
@@ -155,7 +155,7 @@ class Worker:
         """
         losses = [] if curves is None else curves.loss
         if not np.isfinite([*losses, *np.ravel(scores)]).all():
-            raise GcapsError("the training diverged: its loss is not a number any more; a smaller lr helps")
+            raise DivergenceError("loss or predictions are no finite numbers any more; a smaller lr helps")
         task, y = self.target.task, self.y[fold.test]
         if task == "classification":
             truth: Array = self.target.encode(y)

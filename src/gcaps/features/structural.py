@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from gcaps.data.arrays import Array, Floats
+from gcaps.data.arrays import LARGEST, Array, Floats
 from gcaps.data.graphset import GraphSet
 from gcaps.documents import Labels, Number, Page, validated
 from gcaps.errors import DataError, ModelError
@@ -330,6 +330,12 @@ class Standardized(Fittable):
             raise DataError(
                 f"{graphs.name}: {self.what} are not all finite (column {column + 1} of {values.shape[1]}); replace "
                 "missing values before training"
+            )
+        if values.size and max(-float(values.min()), float(values.max())) > LARGEST:
+            column = int(np.flatnonzero((np.abs(values) > LARGEST).any(axis=0))[0])
+            raise DataError(
+                f"{graphs.name}: {self.what} hold {np.abs(values[:, column]).max():.3g} (column {column + 1} of "
+                f"{values.shape[1]}), more than a float32 can; give them in larger units"
             )
         return values
 

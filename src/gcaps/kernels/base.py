@@ -311,8 +311,8 @@ def mix64(x: np.uint64) -> np.uint64:
 
 def check_seed(random_state: Any) -> None:
     """Require a non-negative integer: with None or a generator, ``transform`` would depend on earlier calls."""
-    if not isinstance(random_state, int | np.integer) or random_state < 0:
-        raise ConfigError(f"random_state must be a non-negative integer, not {random_state!r}")
+    if not isinstance(random_state, int | np.integer) or not 0 <= random_state < 2**32:
+        raise ConfigError(f"random_state must be an integer from 0 to {2**32 - 1}, not {random_state!r}")
 
 
 def split_work(work: Array, limit: int) -> list[tuple[int, int]]:

@@ -144,23 +144,29 @@ def labelled_grams(graphs: GraphSet, decays: Sequence[float], kernel: RandomWalk
 
     ``kernel`` gives all other parameters.
     """
-    K = _labelled_cross(graphs, graphs, decays, kernel)
+    K = _labelled_cross(graphs, graphs, decays, kernel, symmetric=True)
     i, j = np.tril_indices(len(graphs), -1)
     K[:, i, j] = K[:, j, i]
     return K
 
 
 def _labelled_cross(
-    left: GraphSet, right: GraphSet, decays: Sequence[float], kernel: RandomWalk, diagonal: bool = False
+    left: GraphSet,
+    right: GraphSet,
+    decays: Sequence[float],
+    kernel: RandomWalk,
+    *,
+    symmetric: bool = False,
+    diagonal: bool = False,
 ) -> Floats:
-    """Compare graphs with graphs, [D, m, n]; if both sets are the same object, only the upper triangle is complete.
+    """Compare graphs with graphs, [D, m, n].
 
-    With ``diagonal``, compare each graph of the set with itself only, [D, m, 1].
+    With ``symmetric`` both sets are the same and only the upper triangle is complete; with ``diagonal`` each graph of
+    the set is compared with itself only, [D, m, 1].
     """
     from gcaps.kernels.walks import matched_walks, number_labels, unite
 
-    symmetric = left is right
-    sets = [left] if symmetric else [left, right]
+    sets = [left] if symmetric or diagonal else [left, right]
     by_node = kernel.labels and left.node_labels is not None
     labels, mirrored = number_labels(sets, by_node, kernel.compares_edge_labels(left))
     found = [roots(s, decays, kernel.diverging) for s in sets]

@@ -21,7 +21,8 @@ from numba import njit
 from scipy.special import expit, softmax
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from gcaps.data.arrays import Array, Floats, Ints
+from gcaps.data.arrays import LARGEST, Array, Floats, Ints
+from gcaps.errors import DataError
 
 TOLERANCE = 1e-3
 """Largest violation of the optimality conditions at which the solver stops: LIBSVM's default."""
@@ -144,9 +145,11 @@ def svm_path(K: Floats, y: Array, C: Iterable[float], weight: Floats | None = No
 
 
 def require_finite(K: Floats) -> None:
-    """Raise a ValueError for a Gram matrix that contains NaN or infinity."""
-    if not np.isfinite(K).all():
-        raise ValueError("a Gram matrix must be finite")
+    """Raise a DataError for a Gram matrix with NaN, infinity or numbers that a float32 cannot hold."""
+    if K.size and not max(-float(K.min()), float(K.max())) <= LARGEST:  # not true for NaN
+        raise DataError(
+            "a Gram matrix must be finite, in float32; normalize the kernel, or scale attributes and weights"
+        )
 
 
 class Choice(NamedTuple):

@@ -132,7 +132,7 @@ def shared_memory(timeout: float) -> Iterator[None]:
 
 CAPACITY = 1 << 20
 """Bytes of one process in one exchange; longer arrays are exchanged in pieces."""
-FOLDER = Path("/dev/shm")
+FOLDER = Path("/dev/shm")  # nosec B108  # shared memory, with names of our own
 CACHE_LINE = 8
 """64-bit integers in a cache line. Each process writes to its own line."""
 SPINS = 2_000

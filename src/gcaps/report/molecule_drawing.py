@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from importlib.util import find_spec
 from typing import Any, NamedTuple
-from xml.etree import ElementTree
+from xml.etree import ElementTree  # nosec B405  # of drawings that RDKit has just made
 
 import numpy as np
 from markupsafe import Markup
@@ -120,7 +120,7 @@ def _prepared(molecule: Any) -> Any:
 def _paths(text: str) -> str:
     """Return RDKit's bonds and letters: for each color a path of lines and one of filled outlines."""
     found: dict[tuple[str, str], list[str]] = {}
-    for element in ElementTree.fromstring(text.encode("iso-8859-1")).iter(f"{_SVG}path"):
+    for element in ElementTree.fromstring(text.encode("iso-8859-1")).iter(f"{_SVG}path"):  # nosec B314
         style = dict(part.split(":", 1) for part in element.get("style", "").split(";") if ":" in part)
         filled = style.get("fill", element.get("fill", "none"))
         if "class" not in element.attrib:

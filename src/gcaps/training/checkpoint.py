@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, save
 from torch import Tensor
 
-from gcaps.files import replacing, write_json
+from gcaps.errors import CheckpointWarning, DataError, GcapsError
+from gcaps.files import MAX_BYTES, exists, read_bytes, replacing
 from gcaps.nn.distributed import is_first_process
 from gcaps.training.loop import TrainingRun
 
-PAGE, TENSORS = "checkpoint.json", "checkpoint.safetensors"
+FILE = "checkpoint.state"
+"""The only file of a checkpoint: a SHA-256 digest, and a safetensors file with the JSON page as one of its tensors."""
+_DIGEST, _PAGE = 32, "page"
 
 
 class CheckpointState(NamedTuple):
@@ -27,11 +32,47 @@ class CheckpointState(NamedTuple):
     tensors: dict[str, Tensor]
 
 
+class DamagedCheckpointError(GcapsError):
+    """A checkpoint whose content is not what was written."""
+
+
+def write_checkpoint(folder: Path, page: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Write JSON values and tensors as one file that appears at once, with a checksum."""
+    text = torch.frombuffer(bytearray(json.dumps(page).encode()), dtype=torch.uint8)
+    body = save({key: value.detach().clone().contiguous() for key, value in tensors.items()} | {_PAGE: text})
+    folder.mkdir(parents=True, exist_ok=True)
+    with replacing(folder / FILE) as draft:
+        draft.write_bytes(hashlib.sha256(body).digest() + body)
+
+
+def read_checkpoint(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | None:
+    """Return what :func:`write_checkpoint` wrote; None where there is nothing.
+
+    Raises:
+        DamagedCheckpointError: it is not what was written.
+    """
+    try:
+        if not exists(folder / FILE):
+            return None
+        content = read_bytes(folder / FILE, MAX_BYTES)
+    except DataError as error:
+        raise DamagedCheckpointError(str(error)) from error
+    body = content[_DIGEST:]
+    if hashlib.sha256(body).digest() != content[:_DIGEST]:
+        raise DamagedCheckpointError("its checksum differs")
+    try:
+        tensors = load(body)
+        page = json.loads(bytes(tensors.pop(_PAGE).numpy()))
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise DamagedCheckpointError(str(error)) from error
+    return page, tensors
+
+
 class Checkpoint:
     """Folder in which a training is saved; it is removed when the training is over.
 
     Args:
-        folder: its path; a damaged checkpoint, or that of another training, is ignored.
+        folder: its path; the checkpoint of another training is ignored, a damaged one with a warning.
         identity: everything that the training is a function of (settings, seed, data); only a checkpoint with the same
             identity is resumed.
         every: minimum number of seconds between two checkpoints.
@@ -47,7 +88,10 @@ class Checkpoint:
         return time.monotonic() - self._last >= self.every
 
     def save(self, run: TrainingRun, state: CheckpointState) -> None:
-        """Write everything that :meth:`restore` needs; of several processes the first writes."""
+        """Write everything that :meth:`restore` needs; of several processes the first writes.
+
+        A disk that is full is no reason to lose the training: it goes on with a warning.
+        """
         self._last = time.monotonic()
         if not is_first_process():
             return
@@ -61,36 +105,71 @@ class Checkpoint:
             "order": run.rng.bit_generator.state,
             "state": state.page,
         }
-        with replacing(self.folder) as folder:
-            folder.mkdir()
-            save_file({key: value.clone().contiguous() for key, value in tensors.items()}, folder / TENSORS)
-            write_json(folder / PAGE, page)
+        try:
+            write_checkpoint(self.folder, page, tensors)
+        except (GcapsError, OSError) as error:
+            message = f"no checkpoint of epoch {run.number} could be written, the training goes on ({error})"
+            warnings.warn(message, CheckpointWarning, stacklevel=2)
+
+    def exists(self) -> bool:
+        """Return whether there is a checkpoint in the folder."""
+        return (self.folder / FILE).exists()
+
+    def finish(self, run: TrainingRun, state: CheckpointState) -> None:
+        """Save the last epoch where earlier ones were saved, so that what follows the training can be repeated."""
+        if self.exists():
+            self.save(run, state)
 
     def restore(self, run: TrainingRun) -> CheckpointState | None:
-        """Bring ``run`` to the saved epoch; return None where there is no checkpoint of this training."""
+        """Bring ``run`` to the saved epoch; return None and leave it as it is where there is no sound checkpoint of it.
+
+        Everything is checked before anything is restored.
+        """
         try:
-            page = json.loads((self.folder / PAGE).read_text(encoding="utf-8"))
-            if page["identity"] != self.identity:
+            found = read_checkpoint(self.folder)
+            if found is None or found[0]["identity"] != self.identity:
                 return None
-            tensors = load_file(self.folder / TENSORS)
-            found = {part: _of(part, tensors) for part in ("network", "optimizer", "state")}
-            run.network.load_state_dict(found["network"])
-            run.optimizer.restore(found["optimizer"])
-            run.rng.bit_generator.state = page["order"]
-            torch.set_rng_state(tensors["generator"])
-            run.number = int(page["number"])
-            return CheckpointState(page["state"], found["state"])
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, SafetensorError):
+            return self._restored(run, *found)
+        except (GcapsError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            message = f"{self.folder}: is a damaged checkpoint ({reason}); the training begins anew"
+            warnings.warn(message, CheckpointWarning, stacklevel=2)
             return None
+
+    def _restored(self, run: TrainingRun, page: dict[str, Any], tensors: dict[str, Tensor]) -> CheckpointState:
+        parts = {part: _of(part, tensors) for part in ("network", "optimizer", "state")}
+        number, state = int(page["number"]), CheckpointState(page["state"], parts["state"])
+        _require_same(run.network.state_dict(), parts["network"])
+        _require_same(run.optimizer.state(), parts["optimizer"])
+        generator = torch.Generator()
+        generator.set_state(tensors["generator"])  # raises before anything has changed
+        run.rng.bit_generator.state = page["order"]
+        run.network.load_state_dict(parts["network"])
+        run.optimizer.restore(parts["optimizer"])
+        torch.set_rng_state(tensors["generator"])
+        run.number = number
+        return state
 
     def remove(self) -> None:
         """Remove the checkpoint of a finished training."""
-        if not is_first_process():
-            return
-        for name in (PAGE, TENSORS):
-            (self.folder / name).unlink(missing_ok=True)
-        if self.folder.is_dir() and not any(self.folder.iterdir()):
-            self.folder.rmdir()
+        remove_checkpoint(self.folder)
+
+
+def remove_checkpoint(folder: Path) -> None:
+    """Remove a checkpoint whose training is finished and saved; of several processes the first does."""
+    if not is_first_process():
+        return
+    (folder / FILE).unlink(missing_ok=True)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _require_same(expected: dict[str, Tensor], found: dict[str, Tensor]) -> None:
+    """Require the same names, shapes and types."""
+    if {key: (t.shape, t.dtype) for key, t in expected.items()} != {
+        key: (t.shape, t.dtype) for key, t in found.items()
+    }:
+        raise DamagedCheckpointError("its tensors are those of another network")
 
 
 def _of(part: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -19,6 +19,7 @@ from gcaps.config import Config, TrainingConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Task
+from gcaps.errors import ConfigError, DivergenceError
 from gcaps.features import NodeFeatures
 from gcaps.models.ensemble import Ensemble
 from gcaps.models.losses import mean_loss, mean_outputs, score_sum
@@ -74,6 +75,7 @@ def fit_network(
     watch: Array | None = None,
     on_epoch: Callable[[Epoch], None] | None = None,
     checkpoint: str | Path | None = None,
+    keep_checkpoint: bool = False,
 ) -> tuple[FittedNetwork, Curves, int]:
     """Fit on the training graphs; nothing of any other graph reaches features, scaling, weights or epochs.
 
@@ -89,12 +91,16 @@ def fit_network(
         on_epoch: called after each epoch.
         checkpoint: folder in which the training is saved while it runs; where it holds this very training (the same
             graphs, settings and seed), the training is resumed from it.
+        keep_checkpoint: leave it there at the end, for a caller who removes it when the result is saved.
 
     Returns:
         The fitted network, its curves, and the number of the epoch it comes from.
+
+    Raises:
+        DivergenceError: loss, weights or outputs are no finite numbers any more.
     """
     if config.selection == "last":
-        run = _Run(data, config, seed, None, watch, on_epoch, checkpoint)
+        run = _Run(data, config, seed, None, watch, on_epoch, checkpoint, keep_checkpoint)
         return run.fitted(), run.curves, run.training.epochs
     if validation is None:
         own = None if data.groups is None else data.groups[data.indices]
@@ -102,11 +108,17 @@ def fit_network(
         training, validation = data.indices[inner], data.indices[held]
     else:
         training = np.setdiff1d(data.indices, validation)
-    run = _Run(data.at(training), config, seed, validation, watch, on_epoch, checkpoint)
+    if len(training) < 2:
+        raise ConfigError(
+            f"selection: validation leaves {len(training)} of {len(data.indices)} training graphs for training; "
+            "networks need at least two: use selection = last"
+        )
+    kept = keep_checkpoint and not config.refit
+    run = _Run(data.at(training), config, seed, validation, watch, on_epoch, checkpoint, kept)
     if not config.refit:
         return run.fitted(), run.curves, run.best_epoch
     schedule = config.model_copy(update={"epochs": run.best_epoch})
-    again = _Run(data, schedule, seed, None, None, on_epoch, checkpoint)
+    again = _Run(data, schedule, seed, None, None, on_epoch, checkpoint, keep_checkpoint)
     return again.fitted(), run.curves, run.best_epoch
 
 
@@ -122,10 +134,12 @@ class _Run:
         watch: Array | None,
         on_epoch: Callable[[Epoch], None] | None,
         checkpoint: str | Path | None,
+        keep_checkpoint: bool = False,
     ) -> None:
         self.data, self.config, self.seed, self.on_epoch = data, config, seed, on_epoch
         self.curves = Curves()
         self.best_epoch = 0
+        self._done = False
         self._best: tuple[float, float] = (-math.inf, 0.0)
         self._best_state: dict[str, Tensor] | None = None
         graphs, device = data.prepared.graphs, torch.device(config.device)
@@ -151,11 +165,16 @@ class _Run:
             self._checkpoint = None if checkpoint is None else Checkpoint(checkpoint, self._identity(validation))
             if self._checkpoint is not None and (state := self._checkpoint.restore(self.training)) is not None:
                 self._resume(state)
-            train(self.training, self._after_epoch)
+            if not self._done:
+                train(self.training, self._after_epoch)
+                self._done = True
+                if self._checkpoint is not None and keep_checkpoint:
+                    self._checkpoint.finish(self.training, self._state())
             self._restore_best()
+            require_finite_weights(self.network)
             if svm is not None:
                 self.network = Ensemble([self.network, svm])
-        if self._checkpoint is not None:
+        if self._checkpoint is not None and not keep_checkpoint:
             self._checkpoint.remove()
         self._validation = self._watch = None
 
@@ -192,11 +211,11 @@ class _Run:
 
     def _state(self) -> CheckpointState:
         best = None if self.best_epoch == 0 else [self.best_epoch, *self._best]
-        page = {"curves": asdict(self.curves), "best": best}
+        page = {"curves": asdict(self.curves), "best": best, "done": self._done}
         return CheckpointState(page, self._best_state or {})
 
     def _resume(self, state: CheckpointState) -> None:
-        self.curves = Curves(**state.page["curves"])
+        self.curves, self._done = Curves(**state.page["curves"]), bool(state.page["done"])
         if state.page["best"] is not None:
             self.best_epoch, *best = state.page["best"]
             self._best = (best[0], best[1])
@@ -207,6 +226,7 @@ class _Run:
             self.network.load_state_dict(self._best_state)
 
     def _after_epoch(self, epoch: Epoch) -> bool:
+        require_finite_epoch(epoch, self.config.lr, self.network, self._checkpoint)
         self.curves.loss.append(epoch.loss)
         self.curves.score.append(epoch.score)
         if self._watch is not None:
@@ -224,6 +244,10 @@ class _Run:
     def _select(self, epoch: int, validation: _HeldOut) -> None:
         """Keep the weights if this epoch is the best so far on the validation graphs."""
         score, loss = validation.score_and_loss(self.network)
+        if not math.isfinite(loss):
+            raise DivergenceError(
+                f"the training diverged in epoch {epoch}: the loss on the validation graphs is {loss}; {SMALLER_LR}"
+            )
         self.curves.validation.append(score)
         quality = (score, -loss) if self.data.task == "classification" else (-loss, score)
         if quality > self._best:
@@ -260,6 +284,35 @@ class _HeldOut:
         if self._batches is not None:
             return predict_outputs(network, self._batches)
         return predict_outputs(network, (b.to(self.device) for b in batches_of(self.source, self.indices)))
+
+
+SMALLER_LR = "a smaller lr helps, or attributes of a usual size"
+
+
+def require_finite_epoch(epoch: Epoch, lr: float, network: Network, checkpoint: Checkpoint | None) -> None:
+    """Stop a training that has diverged.
+
+    Raises:
+        DivergenceError: with the epoch, the likely cause and the last good state.
+    """
+    if math.isfinite(epoch.loss) and weights_are_finite(network):
+        return
+    what = (
+        f"its loss is {epoch.loss}" if not math.isfinite(epoch.loss) else "its weights are no finite numbers any more"
+    )
+    good = "" if checkpoint is None or not checkpoint.exists() else f"; {checkpoint.folder} holds the last good state"
+    raise DivergenceError(f"the training diverged in epoch {epoch.number}: {what}; lr is {lr:g}: {SMALLER_LR}{good}")
+
+
+def weights_are_finite(network: torch.nn.Module) -> bool:
+    """Return whether all weights and statistics of a network are finite numbers."""
+    return all(bool(torch.isfinite(t).all()) for t in network.state_dict().values() if t.is_floating_point())
+
+
+def require_finite_weights(network: torch.nn.Module) -> None:
+    """Raise a DivergenceError for a network whose weights or statistics are no finite numbers."""
+    if not weights_are_finite(network):
+        raise DivergenceError(f"the training diverged: its weights are no finite numbers any more; {SMALLER_LR}")
 
 
 def _digest(values: Array) -> str:

@@ -112,6 +112,8 @@ def _sizes(arrays: dict[str, Array], stack: Array, path: Path) -> Ints:
 
 
 def _dense(matrices: list[Array], path: Path) -> _Entries:
+    if not matrices:
+        raise DataError("holds no matrix", str(path))
     rows, cols, values = [], [], []
     first = 0
     for i, one in enumerate(matrices):

@@ -171,7 +171,7 @@ class TextTable(Table):
                         yield cast(IO[bytes], unpacked)
                 else:
                     yield raw
-        except (OSError, EOFError, zlib.error) as error:
+        except (OSError, EOFError, UnicodeError, zlib.error) as error:
             raise self.error(f"cannot be read ({error}); fetch it again") from error
 
     def progress(self) -> tuple[int, int]:
@@ -200,6 +200,11 @@ class TextTable(Table):
                         decoder.decode(chunk)
                     except UnicodeDecodeError:
                         encoding = "latin-1"
+        if encoding == "utf-8-sig":
+            try:
+                decoder.decode(b"", final=True)
+            except UnicodeDecodeError:  # the last character is cut off
+                encoding = "latin-1"
         if encoding == "latin-1":
             warnings.warn(f"{self.path}: is not UTF-8 text; read as Latin-1", DataWarning, stacklevel=2)
         return encoding

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
@@ -21,6 +23,9 @@ MAX_SMILES = 20_000
 """Characters of the longest SMILES that is read."""
 PARALLEL = 8192
 """Molecules from which on several processes pay."""
+
+_PR_SET_PDEATHSIG = 1
+"""The option of prctl(2) that asks for a signal when the parent ends."""
 
 B = TypeVar("B")
 
@@ -125,8 +130,8 @@ class Parser:
             found = self._chem.Mol(found)
             try:
                 self._chem.SanitizeMol(found)
-            except ValueError as error:
-                return f"is not a valid molecule: {' '.join(str(error).split())}"
+            except (ValueError, RuntimeError) as error:
+                return f"is not a valid molecule: {_line_of(error)}"
         if self.preparation.hydrogens == "implicit" and any(atom.GetAtomicNum() == 1 for atom in found.GetAtoms()):
             found = self._chem.RemoveHs(found)  # as RDKit does when it reads SMILES and mol blocks
         return self._prepared(found, self._chem.MolToSmiles(found), "")
@@ -146,9 +151,15 @@ class Parser:
             return f"is not {what}"
         try:
             self._chem.SanitizeMol(raw)
-        except ValueError as error:
-            return f"is not a valid molecule: {' '.join(str(error).split())}"
+        except (ValueError, RuntimeError) as error:
+            return f"is not a valid molecule: {_line_of(error)}"
         return "is not a valid molecule"
+
+
+def _line_of(error: Exception) -> str:
+    """Return what RDKit says; of a violated condition, a RuntimeError, without the place in its code."""
+    text = str(error)
+    return text.splitlines()[0] if isinstance(error, RuntimeError) else " ".join(text.split())
 
 
 def _is_sanitized(molecule: Any) -> bool:
@@ -181,7 +192,7 @@ def parse_batches(
     from joblib.externals.loky.process_executor import BrokenProcessPool
 
     waiting: deque[tuple[B, Any]] = deque()
-    with ProcessPoolExecutor(n_jobs) as pool:
+    with ProcessPoolExecutor(n_jobs, initializer=end_with, initargs=(os.getpid(),)) as pool:
         try:
             for batch in batches:
                 waiting.append((batch, pool.submit(parser.parse, cells_of(batch))))
@@ -193,9 +204,23 @@ def parse_batches(
                 yield first, future.result()
         except BrokenProcessPool as error:
             raise DataError("a process that reads molecules died; try again with GCAPS_JOBS=1") from error
+        except BaseException:
+            pool.shutdown(kill_workers=True)  # what they are reading is not wanted any more
+            raise
         finally:
             for _, future in waiting:
                 future.cancel()
+
+
+def end_with(parent: int) -> None:
+    """End this process when its parent ends, however that ends, where the system has a signal for it (Linux)."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    if os.getppid() != parent:  # it has ended before
+        os._exit(1)
 
 
 def default_jobs() -> int:
