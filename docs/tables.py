@@ -18,6 +18,9 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+import numpy as np
+
+from gcaps.evaluation import Comparison
 from gcaps.evaluation.published import best_known, published
 
 ROOT = Path(__file__).parents[1]
@@ -33,6 +36,7 @@ LABELS = {
     "single": "gcaps, one network",
     "attributes": "gcaps, attributes",
     "fair": "gcaps",
+    "without-svm": "gcaps, without an SVM",
 }
 """The row of each experiment with GCAPS-CNN."""
 FOLDS = 10
@@ -134,6 +138,33 @@ def rules() -> str:
         if (row := row_of(kind, name)) is not None
     ]
     return markdown(["data set", "settings", *(f"`{rule}`" for rule in protocols)], rows)
+
+
+def svm_beside_a_network() -> str:
+    """What the mean with an SVM's probabilities adds to one network, and whether the other sets would say so."""
+    found = {}
+    for name in DATA:
+        network, svm = recorded_scores("without-svm", name), recorded_scores("untrained", name)
+        if network and len(network) == len(svm):
+            pairs = zip(network, svm, strict=True)
+            each = [
+                [fmean(s.argmax(1) == y) for s in (a, b, a + b)] for (a, y), (b, _) in pairs
+            ]  # probabilities of both
+            found[name] = [fmean(column) for column in zip(*each, strict=True)]
+    gains = {name: mean - network for name, (network, _, mean) in found.items()}
+    rows = []
+    for name, values in found.items():
+        others = fmean(gain for other, gain in gains.items() if other != name)
+        changes = [f"{100 * change:+.1f}".replace("-", "−") for change in (gains[name], others)]
+        rows.append([name, *map(percent, values), *changes])
+    return markdown(["data set", "network", "SVM", "their mean", "gain", "mean gain on the other sets"], rows)
+
+
+def recorded_scores(experiment: str, data: str) -> list[tuple[Any, Any]]:
+    """Probabilities and classes of the test graphs of each fold with seed 0."""
+    comparison = Comparison.read(ROOT / "results" / f"{experiment}.json")
+    found = [o.result for o in comparison.outcomes if (o.data, o.label, o.seed) == (data, LABELS[experiment], 0)]
+    return [(np.array(fold.scores), np.array(fold.y)) for fold in found if fold is not None]
 
 
 def seeds() -> str:
@@ -351,7 +382,7 @@ def _of_several(summary: dict[str, Any]) -> str:
 TABLES: dict[str, Callable[[], str]] = {
     table.__name__.replace("_", " "): table
     for table in (
-        *(accuracy, accuracy_in_short, rules, seeds, attributes, everything, molecules),
+        *(accuracy, accuracy_in_short, rules, svm_beside_a_network, seeds, attributes, everything, molecules),
         *(molecule_benchmark, molecule_ensembles, molecule_costs, fair_comparison),
         *(kernels, networks, fair_folds, complete_folds, ablation),
     )

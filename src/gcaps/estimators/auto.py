@@ -184,7 +184,7 @@ def ensemble_size(config: Section, facts: TrainingFacts) -> Value:
 def with_svm(config: Section, facts: TrainingFacts) -> Value:
     """An SVM on random capsules errs elsewhere than a trained network, so that their mean is better than either.
 
-    In classification that held on seven of the nine benchmark sets of 750 graphs and more, by 0.5 to 1.9 points, and on
+    In classification that helped on six of the nine benchmark sets of 750 graphs and more, by 0.5 to 1.9 points, and on
     inner folds of BACE and BBBP (docs/results/tuning.md); to real values of molecules it added nothing.
     """
     if getattr(config, "selection", "last") != "last":
