@@ -199,7 +199,7 @@ def with_svm(config: Section, facts: TrainingFacts) -> Value:
 def weight_decay(config: Section, facts: TrainingFacts) -> Value:
     """In regression on few molecules more regularisation paid; many graphs need almost none.
 
-    On an inner fold of HIV (26,000 molecules, 3.5 % active) the ROC AUC was 0.77 with 0.001 and 0.81 with 0.00001.
+    On an inner fold of HIV (26,000 molecules, 3.5 % active) the ROC AUC rose from about 0.77 to 0.81.
     """
     if facts.many:
         return 1e-5, facts.number
