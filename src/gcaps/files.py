@@ -188,8 +188,11 @@ def read_bytes(path: str | Path, limit: int = MAX_PARSED_BYTES) -> bytes:
     """Read a whole regular file of at most ``limit`` bytes."""
     with opened(path, limit) as stream:
         most = max_bytes(limit)
-        content = stream.read(most + 1)
-    if len(content) > most:  # it has grown meanwhile
+        size = os.fstat(stream.fileno()).st_size
+        content = stream.read(min(most, size) + 1)  # the number of bytes asked for is allocated
+        while size < len(content) <= most and (more := stream.read(1 << 20)):  # it has grown meanwhile
+            content += more
+    if len(content) > most:
         raise DataError(too_large(len(content), limit), str(path))
     return content
 

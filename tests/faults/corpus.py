@@ -6,8 +6,10 @@ may be read or refused (a truncated list is a shorter list), but always with one
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gzip
+import hashlib
 import json
 import math
 import os
@@ -166,10 +168,27 @@ def _values(bases: Path, folder: Path) -> Iterator[Request]:
                     changed = copy.deepcopy(value)
                     if not _put(changed, place, new):
                         continue
-                    number += 1
-                    goal = _place(folder, base, number)
-                    (goal / file if base.is_dir() else goal).write_text(json.dumps(changed))
-                    yield _read(f"{name}/{file}: {'.'.join(map(str, place))} {title}", goal)
+                    model = name.endswith(".model")
+                    for made in (False, True) if model else (False,):
+                        number += 1
+                        goal = _place(folder, base, number)
+                        page = signed(goal, changed) if made else changed
+                        (goal / file if base.is_dir() else goal).write_text(json.dumps(page))
+                        how = " on purpose" if made else ""
+                        name_ = f"{name}/{file}: {'.'.join(map(str, place))} {title}{how}"
+                        yield _read(name_, goal, wrong=model and not made)
+
+
+def signed(folder: Path, page: dict[str, Any]) -> dict[str, Any]:
+    """Return the page of a model with checksums that fit, as whoever makes a model on purpose would write it."""
+    from gcaps import persistence
+
+    content = (folder / persistence.ARRAYS).read_bytes()
+    page = {**page, "arrays": hashlib.sha256(content).hexdigest()} if "arrays" in page else dict(page)
+    if "sha256" in page:
+        with contextlib.suppress(ValueError):  # what is infinite has no checksum
+            page["sha256"] = persistence._digest(page)
+    return page
 
 
 def _places(value: Any, at: tuple[Any, ...] = (), depth: int = 0) -> Iterator[tuple[Any, ...]]:
@@ -618,20 +637,19 @@ def _verbs(bases: Path, folder: Path) -> Iterator[Request]:
 
 
 def _models(bases: Path, folder: Path) -> Iterator[Request]:
-    """Models whose weights or classes are not those that were saved, with checksums that fit."""
-    import hashlib
-
+    """Models whose weights or classes are not those that were saved, altered (refused) or with checksums that fit."""
     from safetensors.numpy import load_file, save_file
 
-    def changed(name: str, title: str, change: Callable[[dict[str, Any], dict[str, Any]], Any]) -> Path:
+    def changed(
+        name: str, title: str, change: Callable[[dict[str, Any], dict[str, Any]], Any], made: bool = True
+    ) -> Path:
         goal = folder / title.replace(" ", "-") / name
         shutil.copytree(bases / name, goal)
         arrays = dict(load_file(goal / "model.safetensors"))
         page = json.loads((goal / "model.json").read_text())
         change(arrays, page)
         save_file(arrays, goal / "model.safetensors")
-        page["sha256"] = hashlib.sha256((goal / "model.safetensors").read_bytes()).hexdigest()
-        (goal / "model.json").write_text(json.dumps(page))
+        (goal / "model.json").write_text(json.dumps(signed(goal, page) if made else page))
         return goal
 
     def spoil(value: float) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
@@ -646,7 +664,8 @@ def _models(bases: Path, folder: Path) -> Iterator[Request]:
         yield _read(f"{name}: weights NaN", changed(name, f"nan {name}", spoil(math.nan)), True)
         yield _read(f"{name}: weights infinite", changed(name, f"inf {name}", spoil(math.inf)), True)
         swap = lambda a, p: p["target"]["classes"].update(names=p["target"]["classes"]["names"][::-1])  # noqa: E731
-        yield _read(f"{name}: classes swapped", changed(name, f"swapped {name}", swap), True)
+        yield _read(f"{name}: classes swapped", changed(name, f"swapped {name}", swap, made=False), True)
+        yield _read(f"{name}: classes swapped on purpose", changed(name, f"swapped on purpose {name}", swap))
         same = lambda a, p: p["target"]["classes"].update(names=p["target"]["classes"]["names"][:1] * 2)  # noqa: E731
         yield _read(f"{name}: classes equal", changed(name, f"equal {name}", same), True)
         arrays = sorted(load_file(bases / name / "model.safetensors"))
@@ -654,6 +673,8 @@ def _models(bases: Path, folder: Path) -> Iterator[Request]:
             lose = lambda a, p, key=key: a.pop(key)  # noqa: E731
             yield _read(f"{name}: without {key}", changed(name, f"without {name} {key}", lose), True)
             cut = lambda a, p, key=key: a.update({key: a[key].reshape(-1)[:1]})  # noqa: E731
+            one = lambda a, p, key=key: a.update({key: ~a[key] if a[key].dtype.kind in "iub" else -a[key]})  # noqa: E731
+            yield _read(f"{name}: {key} altered", changed(name, f"altered {name} {key}", one, made=False), True)
             yield _read(f"{name}: {key} cut", changed(name, f"cut {name} {key}", cut))
             far = lambda a, p, key=key: a.update({key: np.full_like(a[key], 10**9)})  # noqa: E731
             yield _read(f"{name}: {key} far", changed(name, f"far {name} {key}", far))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import json
 import os
 import re
 import shutil
@@ -21,12 +20,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Annotated, Any, Self
 from urllib.parse import urljoin, urlsplit
 
+from pydantic import Field
+
 from gcaps.data.io.archive import Files
-from gcaps.errors import DataError, DownloadError
-from gcaps.files import replacing, write_json
+from gcaps.documents import Count, Digest, Name, Page, read_json, validated
+from gcaps.errors import DataError, DownloadError, GcapsError
+from gcaps.files import opened, replacing, write_json
 
 TU_URL = "https://www.chrsmrrs.com/graphkerneldatasets"
 """Address of the TU collection; the environment variable GCAPS_TU_URL overrides it."""
@@ -188,17 +190,26 @@ def _require_sound(path: Path, name: str, url: str) -> None:
         raise DownloadError(f"{url}: the downloaded file {error.problem}") from error
 
 
+class DownloadRecord(Page):
+    """What is recorded of a download."""
+
+    url: Name
+    bytes: Count
+
+    sha256: Digest
+    date: Annotated[str, Field(max_length=64)]
+
+
 def _recorded(record: Path) -> dict[str, Any] | None:
     """Return the record of an earlier download; None if there is none that can be read."""
     try:
-        found = json.loads(record.read_text(encoding="utf-8"))
-        return {"sha256": str(found["sha256"]), "date": str(found["date"])}
-    except (OSError, ValueError, KeyError, TypeError):
+        return validated(DownloadRecord, read_json(record), str(record)).model_dump()
+    except GcapsError:
         return None
 
 
 def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
+    with opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

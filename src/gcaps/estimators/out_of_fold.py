@@ -15,12 +15,13 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from gcaps.data.arrays import Array, Floats, Ints
+from gcaps.data.npy import read_npz
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Target
 from gcaps.errors import GcapsError
 from gcaps.estimators.base import FitOptions, GraphEstimator, Problem, load_fitted
 from gcaps.estimators.members import Member
-from gcaps.files import replacing
+from gcaps.files import read_bytes, replacing
 from gcaps.kernels.multi_output import random_splits
 from gcaps.kernels.svm import inner_splits
 
@@ -160,11 +161,14 @@ def read_fit(path: Path | None, *, kept: bool) -> FoldFit | None:
     if path is None:
         return None
     try:
-        with np.load(path.with_name(path.name + ".npz"), allow_pickle=False) as found:
-            scores, seconds = found["scores"], found["seconds"]
+        file = path.with_name(path.name + ".npz")
+        found = read_npz(read_bytes(file), str(file))
+        scores, seconds = found["scores"], found["seconds"].reshape(2)
+        if scores.dtype.kind != "f" or not np.isfinite(scores).all():
+            return None
         model = load_fitted(path.with_name(path.name + ".model")) if kept else None
         return FoldFit(scores, float(seconds[0]), float(seconds[1]), model)
-    except (OSError, ValueError, KeyError, GcapsError):
+    except (ValueError, KeyError, GcapsError):
         return None
 
 

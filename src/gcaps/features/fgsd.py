@@ -19,10 +19,11 @@ from gcaps.config import check_parameters
 from gcaps.data.arrays import Array, Floats
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
+from gcaps.data.npy import read_npz
 from gcaps.data.prepared import PreparedSet
 from gcaps.documents import Name, Number, Page, Seed, validated
-from gcaps.errors import ModelError
-from gcaps.files import cache_folder, replacing
+from gcaps.errors import DataError, ModelError
+from gcaps.files import cache_folder, read_bytes, replacing
 
 if TYPE_CHECKING:
     from gcaps.features.binning import Bins
@@ -330,23 +331,19 @@ class ArrayCache:
         """Return the arrays; None if there are none or the file is damaged."""
         file = self.folder / f"{key}.fgsd"
         try:
-            content = file.read_bytes()
+            content = read_bytes(file)
             if _digest(key, content[:-_DIGEST]) != content[-_DIGEST:]:
                 return None
+            arrays = read_npz(content[:-_DIGEST], str(file))
             file.touch()
-        except OSError:
+        except (DataError, OSError):
             return None
-        stream = io.BytesIO(content[:-_DIGEST])
-        arrays = []
-        while stream.tell() < len(content) - _DIGEST:
-            arrays.append(np.load(stream, allow_pickle=False))
-        return arrays
+        return list(arrays.values())
 
     def store(self, key: str, arrays: list[Array]) -> None:
         """Write the arrays atomically, unless they exceed the limit."""
         stream = io.BytesIO()
-        for array in arrays:
-            np.save(stream, array, allow_pickle=False)
+        np.savez(stream, *arrays)
         content = stream.getvalue()
         if len(content) > self.limit:
             return

@@ -7,13 +7,14 @@ import json
 import time
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
+from gcaps.documents import Count, Name, Number, Page, parse_json, validated
 from gcaps.errors import CheckpointWarning, DataError, GcapsError
 from gcaps.files import MAX_BYTES, exists, read_bytes, replacing
 from gcaps.nn.distributed import is_first_process
@@ -30,6 +31,25 @@ class CheckpointState(NamedTuple):
     page: dict[str, Any]
     """JSON values."""
     tensors: dict[str, Tensor]
+
+
+class Progress(Page):
+    """What a training knows beside its tensors."""
+
+    curves: dict[Literal["loss", "score", "validation", "watched"], list[Number]]
+    best: tuple[Count, Number, Number] | None
+    """Best epoch with its score and loss on the validation graphs."""
+    done: bool
+
+
+class CheckpointPage(Page):
+    """The JSON page of a checkpoint."""
+
+    identity: dict[Name, Any]
+    number: Count
+    order: dict[Name, Any]
+    """State of the generator of the order of graphs; numpy checks it."""
+    state: Progress
 
 
 class DamagedCheckpointError(GcapsError):
@@ -62,7 +82,7 @@ def read_checkpoint(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]] | 
         raise DamagedCheckpointError("its checksum differs")
     try:
         tensors = load(body)
-        page = json.loads(bytes(tensors.pop(_PAGE).numpy()))
+        page = parse_json(bytes(tensors.pop(_PAGE).numpy()), str(folder / FILE))
     except (SafetensorError, ValueError, KeyError) as error:
         raise DamagedCheckpointError(str(error)) from error
     return page, tensors
@@ -138,7 +158,8 @@ class Checkpoint:
 
     def _restored(self, run: TrainingRun, page: dict[str, Any], tensors: dict[str, Tensor]) -> CheckpointState:
         parts = {part: _of(part, tensors) for part in ("network", "optimizer", "state")}
-        number, state = int(page["number"]), CheckpointState(page["state"], parts["state"])
+        validated(CheckpointPage, page, "its page is damaged")
+        number, state = page["number"], CheckpointState(page["state"], parts["state"])
         _require_same(run.network.state_dict(), parts["network"])
         _require_same(run.optimizer.state(), parts["optimizer"])
         generator = torch.Generator()

@@ -40,7 +40,9 @@ class Files:
         self._zip: zipfile.ZipFile | None = None
         self._stream: IO[bytes] | None = None
         if self.path.is_dir():
-            self._members = {p.name: str(p) for p in sorted(self.path.iterdir()) if p.is_file()}
+            # a pipe or folder with the name of a part is no missing part: opening it is refused
+            found = sorted(self.path.iterdir())
+            self._members = {p.name: str(p) for p in found if p.suffix == ".txt" or p.is_file()}
         else:
             try:
                 self._members = self._checked_members()
