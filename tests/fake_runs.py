@@ -10,7 +10,7 @@ import numpy as np
 
 import gcaps
 from gcaps.evaluation.comparison import Comparison
-from gcaps.evaluation.outcome import Cell, Outcome
+from gcaps.evaluation.outcome import Cell, Outcome, digest
 from gcaps.evaluation.plan import Limits, Plan, PlannedData, PlannedEntry
 from gcaps.evaluation.result import FoldResult
 
@@ -96,7 +96,7 @@ def _planned(name: str, folds: int, seeds: Sequence[int], classes: int, graphs: 
         fingerprint=fingerprint,
         graphs=graphs,
         classes=names,
-        folds={str(seed): [f"{name}-{seed}-{fold}" for fold in range(folds)] for seed in seeds},
+        folds={str(seed): [digest([name, seed, fold]) for fold in range(folds)] for seed in seeds},
     )
 
 

@@ -222,7 +222,7 @@ def test_full_disk_is_one_line_and_leaves_nothing(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("gcaps.data.writer.GrowingArray.append", full)
-    with pytest.raises(GcapsError, match=r"set.gset: cannot be written \(No space left"):
+    with pytest.raises(GcapsError, match=r"set\.gset: cannot be written: no space is left on the disk"):
         write_graphs([full_set()], tmp_path / "set.gset")
     assert list(tmp_path.iterdir()) == []
 

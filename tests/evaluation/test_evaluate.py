@@ -140,7 +140,7 @@ def test_fgsd_with_a_forest_beats_the_majority_and_does_not_depend_on_jobs():
 
 
 def test_a_failing_fold_raises(graphs):
-    diverging = {"epochs": 3, "lr": 1e30, "hidden": 4}
+    diverging = {"epochs": 3, "lr": 1e12, "hidden": 4}
     for jobs in (1, 2):
         with pytest.raises(GcapsError, match="diverged"):
             evaluate(graphs, "deepsets", folds=2, config=diverging, jobs=jobs)

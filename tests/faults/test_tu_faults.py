@@ -163,8 +163,10 @@ def test_zip_bomb_is_refused_unread(archive, monkeypatch, capsys):
 
 
 def test_zip_that_unpacks_beyond_the_limit(archive, monkeypatch, capsys):
-    monkeypatch.setattr("gcaps.data.io.archive.MAX_UNPACKED", 60)
-    assert "more than the limit of 60" in _checked(archive, monkeypatch, capsys)
+    with zipfile.ZipFile(archive, "a", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("DS/DS_node_attributes.txt", "0.5\n" * 10_000)
+    monkeypatch.setenv("GCAPS_MAX_BYTES", "20000")
+    assert "beyond the limit of 20,000" in _checked(archive, monkeypatch, capsys)
 
 
 def test_unknown_compression(archive, monkeypatch, capsys):

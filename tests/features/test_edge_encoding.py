@@ -59,7 +59,7 @@ def test_attributes_are_standardised_on_training_graphs_and_clipped():
     first = edges.attr[: graphs.rowptr[graphs.ptr[8]]]
     np.testing.assert_allclose(first.mean(0), 0, atol=1e-6)
     np.testing.assert_allclose(first.std(0), 1, atol=1e-6)
-    absurd = replace(graphs, edge_attr=np.full_like(graphs.edge_attr, 1e300))
+    absurd = replace(graphs, edge_attr=np.full_like(graphs.edge_attr, 1e30))
     assert np.abs(fitted.encode(absurd).edges.attr).max() == 100
     values = graphs.edge_attr.copy()
     values[3, 1] = np.nan

@@ -122,15 +122,6 @@ def test_edge_labels_survive_saving_and_node_orders(kernel: GraphKernel) -> None
     assert_permutation_invariant(clone(kernel).set_params(normalize=True).fit(graphs).transform, graphs, atol=1e-8)
 
 
-def test_a_kernel_saved_before_edge_labels_were_recorded_has_none() -> None:
-    graphs = with_edge_labels(hostile_graphs(8, largest=6))
-    fitted = WeisfeilerLehman(2, edge_labels=False).fit(graphs)
-    arrays, values = fitted.state()
-    del values["edge_label_columns"]
-    restored = WeisfeilerLehman(2, edge_labels=False).restore(arrays, values)
-    np.testing.assert_array_equal(restored.transform(graphs), fitted.transform(graphs))
-
-
 def test_edge_labels_that_cannot_count_are_refused() -> None:
     plain = hostile_graphs(8, largest=6)
     for kernel in (WeisfeilerLehman, WLOptimalAssignment, RandomWalk, DeepGraphKernel):

@@ -118,7 +118,7 @@ def test_parameters_are_stored_as_given_and_checked_in_fit(kernel: GraphKernel) 
     params = kernel.get_params()
     assert all(clone(kernel).get_params()[name] == value for name, value in params.items())
     if "random_state" in params:
-        with pytest.raises(ConfigError, match="random_state must be a non-negative integer, not None"):
+        with pytest.raises(ConfigError, match="random_state must be an integer from 0 to 4294967295, not None"):
             clone(kernel).set_params(random_state=None).fit(graphs)
 
 

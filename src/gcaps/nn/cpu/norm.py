@@ -51,10 +51,11 @@ class _Normalize(torch.autograd.Function):
         running_mean.lerp_(torch.from_numpy(mean).to(x.dtype), momentum)
         running_variance.lerp_(torch.from_numpy(variance * (total / max(total - 1, 1))).to(x.dtype), momentum)
         inverse = 1 / np.sqrt(variance + epsilon)
-        scale = gamma.detach().numpy() * inverse
-        shift = beta.detach().numpy() - mean * scale
         out = torch.empty_like(x)
-        affine(rows, scale.astype(rows.dtype), shift.astype(rows.dtype), relu, out.numpy())
+        with np.errstate(over="ignore", invalid="ignore"):  # values of a training that diverges
+            scale = gamma.detach().numpy() * inverse
+            shift = beta.detach().numpy() - mean * scale
+            affine(rows, scale.astype(rows.dtype), shift.astype(rows.dtype), relu, out.numpy())
         ctx.save_for_backward(x, gamma, out if relu else None)
         ctx.known = count, total, mean, inverse
         return out
