@@ -98,6 +98,21 @@ def test_leavings_of_killed_writers_are_removed_and_others_stay(tmp_path):
     assert foreign.exists()
 
 
+def test_a_folder_without_a_lock_is_removed_when_it_is_old_and_empty(tmp_path):
+    young, old, full = (tmp_path / f".model.{name * 8}" for name in "abc")
+    for folder in (young, old, full):
+        folder.mkdir()
+        (folder / "lock.new").touch()
+    (full / "model").mkdir()
+    for folder in (old, full):
+        os.utime(folder, (0, 0))
+    with replacing(tmp_path / "model") as draft:
+        draft.mkdir()
+    assert young.exists(), "its writer may be about to lock it"
+    assert not old.exists()
+    assert (full / "model").exists()
+
+
 KILLED = """
 import os, shutil, sys
 from pathlib import Path

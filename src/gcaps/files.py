@@ -16,6 +16,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -29,6 +30,8 @@ from gcaps.errors import ConfigError, DataError, GcapsError
 LOCK = "lock"
 BEFORE = "before"
 """Name of the version that is being replaced, within the temporary folder."""
+PATIENCE = 3600.0
+"""Seconds after which a temporary folder without a lock is that of a killed writer."""
 MAX_BYTES = 1 << 36
 """Size of the largest file that is read, and of what a compressed one may unpack to (64 GiB); ``GCAPS_MAX_BYTES``."""
 MAX_PARSED_BYTES = 1 << 32
@@ -317,10 +320,21 @@ def _remove_abandoned(goal: Path) -> None:
                 abandoned = _lock(file.fileno())
                 if abandoned and not goal.exists() and (temporary / BEFORE).is_dir():
                     (temporary / BEFORE).replace(goal)  # killed between two renames
+        except FileNotFoundError:
+            _remove_unlocked(temporary)
+            continue
         except OSError:  # not a folder of this kind, or another user's
             continue
         if abandoned:
             shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _remove_unlocked(temporary: Path) -> None:
+    """Remove the empty folder of a writer that was killed before it locked a file there, an hour ago or earlier."""
+    with suppress(OSError):
+        if time.time() - temporary.stat().st_mtime > PATIENCE:
+            (temporary / f"{LOCK}.new").unlink(missing_ok=True)
+            temporary.rmdir()  # fails where there is anything else
 
 
 def _lock(file: int) -> bool:

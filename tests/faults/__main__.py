@@ -1,26 +1,34 @@
 """``make faults``: broken inputs, mutants and trials of processes; prints one table, and fails where it is not zeros.
 
 python -m tests.faults [--short] [--jobs N] [--mutants N] [--only inputs,mutants,signals,…] [--to FOLDER]
+                       [--state FILE [--docs]]
+
+With ``--state`` everything that is done is appended to a file of JSON lines, and what it holds already is counted and
+not done again: the trials can be run in parts, and a killed run goes on. ``--docs`` writes the table of all parts into
+the guide.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from tests.faults.bases import make_bases
 from tests.faults.corpus import FOLDERS, PAGES, SINGLE, corpus
-from tests.faults.runner import Request, run
+from tests.faults.runner import Outcome, Request, run
 from tests.faults.trials import TRIALS, Row
 
 BAD = ("traceback", "foreign", "hang", "crash", "accepted though wrong", "partial outputs")
 SHARE = 50
 """Mutants of one request."""
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "reliability.md"
+BEGIN, END = "<!-- table of make faults -->", "<!-- end of the table -->"
 
 
 def main() -> None:
@@ -31,26 +39,59 @@ def main() -> None:
     parser.add_argument("--mutants", type=int, help="default 100,000, or 2,000 in the short form")
     parser.add_argument("--only", default="", help="inputs, mutants, or names of trials")
     parser.add_argument("--to", type=Path, help="folder for the inputs, which is emptied first")
+    parser.add_argument("--state", type=Path, help="file of what is done, which is not done again")
+    parser.add_argument("--docs", action="store_true", help="write the table of everything in --state into the guide")
     given = parser.parse_args()
+    state = State(given.state)
     only = {name for name in given.only.split(",") if name}
     folder = given.to or Path(tempfile.mkdtemp(prefix="faults-"))
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     make_bases(folder / "bases")
-    rows: list[Row] = []
     if not only or "inputs" in only:
-        rows += of_requests("inputs", list(corpus(folder, given.short)), folder, given.jobs)
+        of_requests("inputs", list(corpus(folder, given.short)), folder, given.jobs, state)
     if not only or "mutants" in only:
         count = given.mutants or (2_000 if given.short else 100_000)
-        rows += of_requests("mutants", mutants(folder / "bases", count), folder, given.jobs)
+        of_requests("mutants", mutants(folder / "bases", count), folder, given.jobs, state)
     for trial in TRIALS:
-        if not only or trial.__name__ in only:
-            rows.append(trial(folder, given.short))
-            print(f"  {rows[-1].trial}: {rows[-1].outcome}", file=sys.stderr, flush=True)
+        if (not only or trial.__name__ in only) and trial.__name__ not in state.rows:
+            state.add({"trial": trial.__name__, "row": trial(folder, given.short)})
+            print(f"  {state.rows[trial.__name__].outcome}", file=sys.stderr, flush=True)
+    rows = [*table_of("inputs", state), *table_of("mutants", state), *state.rows.values()]
     print_table(rows)
+    if given.docs:
+        write_guide(rows)
     if given.to is None:
         shutil.rmtree(folder, ignore_errors=True)
     sys.exit(any(row.failures for row in rows))
+
+
+class State:
+    """What is done: outcomes of requests and rows of trials, in a file where one is given."""
+
+    def __init__(self, file: Path | None) -> None:
+        self.file = file
+        self.outcomes: dict[str, list[tuple[Request, Outcome]]] = {"inputs": [], "mutants": []}
+        self.rows: dict[str, Row] = {}
+        for line in file.read_text().splitlines() if file is not None and file.exists() else ():
+            self._count(json.loads(line))
+
+    def done(self, title: str) -> set[tuple[str, int]]:
+        """Return the requests that are done, by name and first mutant."""
+        return {(request["name"], request.get("first", 0)) for request, _ in self.outcomes[title]}
+
+    def add(self, entry: dict[str, Any]) -> None:
+        """Count an outcome or a row, and keep it."""
+        self._count(entry)
+        if self.file is not None:
+            with self.file.open("a") as stream:
+                stream.write(json.dumps(entry) + "\n")
+
+    def _count(self, entry: dict[str, Any]) -> None:
+        if "trial" in entry:
+            self.rows[entry["trial"]] = Row(*entry["row"])
+        else:
+            self.outcomes[entry["title"]].append((entry["request"], entry["outcome"]))
 
 
 def mutants(bases: Path, count: int) -> list[Request]:
@@ -72,41 +113,60 @@ def mutants(bases: Path, count: int) -> list[Request]:
     ]  # fmt: skip
 
 
-def of_requests(title: str, requests: list[Request], folder: Path, jobs: int) -> list[Row]:
-    """Run requests and count what came of them; what is wrong is printed as it is found."""
+def of_requests(title: str, requests: list[Request], folder: Path, jobs: int, state: State) -> None:
+    """Run the requests that are not done; what is wrong is printed as it is found."""
+    done = state.done(title)
+    left = [request for request in requests if (request["name"], request.get("first", 0)) not in done]
+    for request, outcome in run(left, folder, jobs):
+        state.add({"title": title, "request": request, "outcome": outcome})
+        bad = kind_of(request, outcome)
+        if bad in BAD or outcome.get("partial"):
+            where = f"{request['name']} {outcome.get('number', '')}".strip()
+            text = f"  {bad}: {where}: {outcome['text'][:300]} {outcome.get('partial') or ''}"
+            print(text, file=sys.stderr, flush=True)
+
+
+def kind_of(request: Request, outcome: Outcome) -> str:
+    """Return the row in which an outcome counts."""
+    wrong = outcome["kind"] == "accepted" and request["wrong"]
+    return "accepted though wrong" if wrong else str(outcome["kind"])
+
+
+def table_of(title: str, state: State) -> list[Row]:
+    """Return the rows of the inputs or of the mutants."""
     counts: Counter[str] = Counter()
-    total, memory, slowest, began = 0, (0.0, ""), (0.0, ""), time.monotonic()
-    for request, outcome in run(requests, folder, jobs):
-        kind = outcome["kind"]
-        if kind == "tally":
-            counts.update(outcome["tally"])
-            total += sum(outcome["tally"].values())
-        else:
-            if kind == "accepted" and request["wrong"]:
-                kind = "accepted though wrong"
-            counts[kind] += 1
-            total += 1
-            if outcome.get("partial"):
-                counts["partial outputs"] += 1
-            if kind in BAD or outcome.get("partial"):
-                where = f"{request['name']} {outcome.get('number', '')}".strip()
-                print(
-                    f"  {kind}: {where}: {outcome['text'][:300]} {outcome.get('partial') or ''}",
-                    file=sys.stderr,
-                    flush=True,
-                )
-        memory, slowest = (
-            max(memory, (outcome["mib"], request["name"])),
-            max(slowest, (outcome["seconds"], request["name"])),
-        )
-    bad = {kind: counts[kind] for kind in BAD}
+    total, memory, slowest = 0, (0.0, ""), (0.0, "")
+    for request, outcome in state.outcomes[title]:
+        found = Counter(outcome["tally"]) if outcome["kind"] == "tally" else Counter([kind_of(request, outcome)])
+        counts += found
+        total += sum(found.values())
+        counts["partial outputs"] += bool(outcome.get("partial"))
+        memory = max(memory, (outcome["mib"], request["name"]))
+        slowest = max(slowest, (outcome["seconds"], request["name"]))
+    if not total:
+        return []
     told = f"{counts['refused']:,} refused, {counts['accepted']:,} read, {counts['sound']:,} as they were"
     return [
-        Row(title, f"{total:,} in {time.monotonic() - began:.0f} s: {told}", 0),
-        *(Row(f"{title}: {kind}", f"{number:,}", number) for kind, number in bad.items()),
+        Row(title, f"{total:,}: {told}", 0),
+        *(Row(f"{title}: {kind}", f"{counts[kind]:,}", counts[kind]) for kind in BAD),
         Row(f"{title}: most memory", f"{memory[0]:,.0f} MiB ({memory[1]})", memory[0] > 1024),
         Row(f"{title}: longest", f"{slowest[0]:.1f} s ({slowest[1]})", slowest[0] > 10),
     ]
+
+
+def write_guide(rows: list[Row]) -> None:
+    """Write the table between the marks of the guide."""
+    text = GUIDE.read_text()
+    before, _, rest = text.partition(BEGIN)
+    after = rest.partition(END)[2]
+    lines = [f"| {row.trial} | {visible_in_markdown(row.outcome)} |" for row in rows]
+    table = "\n".join(["| trial | outcome |", "|---|---|", *lines])
+    GUIDE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}")
+
+
+def visible_in_markdown(text: str) -> str:
+    """Return text that a cell of a table shows as it is."""
+    return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 def print_table(rows: list[Row]) -> None:

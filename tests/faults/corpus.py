@@ -175,8 +175,8 @@ def _values(bases: Path, folder: Path) -> Iterator[Request]:
                         page = signed(goal, changed) if made else changed
                         (goal / file if base.is_dir() else goal).write_text(json.dumps(page))
                         how = " on purpose" if made else ""
-                        name_ = f"{name}/{file}: {'.'.join(map(str, place))} {title}{how}"
-                        yield _read(name_, goal, wrong=model and not made)
+                        called = f"{name}/{file}: {'.'.join(map(str, place))} {title}{how}"
+                        yield _read(called, goal, wrong=model and not made)
 
 
 def signed(folder: Path, page: dict[str, Any]) -> dict[str, Any]:
@@ -652,6 +652,9 @@ def _models(bases: Path, folder: Path) -> Iterator[Request]:
         (goal / "model.json").write_text(json.dumps(signed(goal, page) if made else page))
         return goal
 
+    def other(array: Any) -> Any:
+        return np.asarray(~array if array.dtype.kind in "iub" else -array)
+
     def spoil(value: float) -> Callable[[dict[str, Any], dict[str, Any]], Any]:
         def change(arrays: dict[str, Any], page: dict[str, Any]) -> None:
             for key, array in arrays.items():
@@ -673,7 +676,7 @@ def _models(bases: Path, folder: Path) -> Iterator[Request]:
             lose = lambda a, p, key=key: a.pop(key)  # noqa: E731
             yield _read(f"{name}: without {key}", changed(name, f"without {name} {key}", lose), True)
             cut = lambda a, p, key=key: a.update({key: a[key].reshape(-1)[:1]})  # noqa: E731
-            one = lambda a, p, key=key: a.update({key: ~a[key] if a[key].dtype.kind in "iub" else -a[key]})  # noqa: E731
+            one = lambda a, p, key=key: a.update({key: other(a[key])})  # noqa: E731
             yield _read(f"{name}: {key} altered", changed(name, f"altered {name} {key}", one, made=False), True)
             yield _read(f"{name}: {key} cut", changed(name, f"cut {name} {key}", cut))
             far = lambda a, p, key=key: a.update({key: np.full_like(a[key], 10**9)})  # noqa: E731

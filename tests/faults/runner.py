@@ -255,7 +255,7 @@ def _work(requests: Sequence[Request], folder: Path, write: int) -> None:
         before = peak_mib()
         _tell(write, {"at": number})
         for outcome in act(request, folder):
-            _tell(write, {"of": number, **outcome, "mib": 0.0 if "number" in outcome else peak_mib() - before})
+            _tell(write, {"of": number, **outcome, "mib": peak_mib() - before})
     _tell(write, {"end": True})
 
 
@@ -299,7 +299,7 @@ def _watched(requests: list[Request], folder: Path) -> Iterator[Outcome]:
             os._exit(0)
         os.close(writing)
         tally: Counter[str] = Counter()
-        slowest = 0.0
+        slowest = most = 0.0
         at, began, ended, left, progress = 0, time.perf_counter(), False, b"", None
         while not ended:
             ready = select.select([reading], [], [], TIMEOUT)[0]
@@ -308,8 +308,8 @@ def _watched(requests: list[Request], folder: Path) -> Iterator[Outcome]:
             *lines, left = left.split(b"\n")
             for message in map(json.loads, lines):
                 if tally and ("at" in message or "end" in message):
-                    yield {"of": done + at, "kind": "tally", "tally": dict(tally), "seconds": slowest, "mib": 0.0}
-                    tally, slowest = Counter(), 0.0
+                    yield {"of": done + at, "kind": "tally", "tally": dict(tally), "seconds": slowest, "mib": most}
+                    tally, slowest, most = Counter(), 0.0, 0.0
                 if "at" in message:
                     at, progress = message["at"], None
                 elif "end" in message:
@@ -317,7 +317,7 @@ def _watched(requests: list[Request], folder: Path) -> Iterator[Outcome]:
                 elif "number" in message and message["kind"] in ("sound", "accepted", "refused"):
                     progress = message["number"]
                     tally[message["kind"]] += 1
-                    slowest = max(slowest, message["seconds"])
+                    slowest, most = max(slowest, message["seconds"]), max(most, message["mib"])
                 elif "broken" in message:
                     raise RuntimeError(message["broken"])
                 else:
@@ -333,7 +333,7 @@ def _watched(requests: list[Request], folder: Path) -> Iterator[Outcome]:
         if ended:
             return
         if tally:
-            yield {"of": done + at, "kind": "tally", "tally": dict(tally), "seconds": slowest, "mib": 0.0}
+            yield {"of": done + at, "kind": "tally", "tally": dict(tally), "seconds": slowest, "mib": most}
         seconds = time.perf_counter() - began
         hang = seconds >= TIMEOUT
         text = f"no answer in {TIMEOUT:.0f} s" if hang else f"ended with status {status}"

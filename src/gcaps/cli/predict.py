@@ -73,7 +73,8 @@ def run(
     table = _rows(tally.of(_predictions(estimator, data, options)), predicted, threshold)
     if output is None:
         for line in table:
-            typer.echo(visible(line, keep="\n") if sys.stdout.isatty() else line, nl=False)
+            # not echo, which takes codes for colors out of names
+            sys.stdout.write(visible(line, keep="\n") if sys.stdout.isatty() else line)
     else:
         with output_text(output) as text:
             text.writelines(table)

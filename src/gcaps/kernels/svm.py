@@ -54,7 +54,8 @@ class SVM:
 
     def restrict(self, positions: Array) -> SVM:
         """Return the classifiers on the training graphs at ``positions`` alone, which must include ``support``."""
-        return replace(self, coefficients=self.coefficients[:, positions])
+        own = np.ascontiguousarray(self.coefficients[:, positions])  # products round as those of a machine from disk
+        return replace(self, coefficients=own)
 
     def arrays(self) -> dict[str, Array]:
         """Return all arrays by name."""

@@ -255,6 +255,10 @@ class _Run:
             self._best_state = copy.deepcopy(self.network.state_dict())
 
     def fitted(self) -> FittedNetwork:
+        # so far views of the optimizer's vector: products round by where an array begins in memory, and those of a
+        # network that is read from disk begin anew
+        for parameter in self.network.parameters():
+            parameter.data = parameter.data.clone()
         return FittedNetwork(self.config, self.features, self.network.eval(), self.seed)
 
 
