@@ -181,7 +181,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         Raises:
             ConfigError: it was not measured.
         """
-        found = getattr(self, "uncertainty_", None)
+        found: Uncertainty | None = getattr(self, "uncertainty_", None)
         if found is None:
             check_is_fitted(self, "target_")
             raise ConfigError(

@@ -46,14 +46,25 @@ def fit_calibrated(
         folds: inner folds.
         options: as of :meth:`gcaps.estimators.base.GraphEstimator.fit_prepared`.
     """
-    if how not in HOWS:
-        raise ConfigError(f"there is no calibration {how!r}; there are {', '.join(HOWS)}")
+    require_how(how)
     if folds < 2:
         raise ConfigError(f"folds: {folds} is too few; at least 2")
     if how == "split":
         _fit_split(estimator, graphs, options)
     else:
         _fit_cross(estimator, graphs, folds, options)
+
+
+def require_how(given: str) -> How:
+    """Return where calibration comes from, as it was asked for.
+
+    Raises:
+        ConfigError: there is no such way.
+    """
+    for how in HOWS:
+        if given == how:
+            return how
+    raise ConfigError(f"there is no calibration {given!r}; there are {', '.join(HOWS)}")
 
 
 def _fit_split(estimator: GraphEstimator, graphs: GraphSet, options: FitOptions) -> None:

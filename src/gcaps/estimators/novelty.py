@@ -132,7 +132,8 @@ class Substructures(FeatureKernel):
     @property
     def counts(self) -> Ints:
         """[n] number of different substructures of each training graph."""
-        return np.diff(self._train_.indptr).astype(np.int64)
+        found: Ints = np.diff(self._train_.indptr).astype(np.int64)
+        return found
 
     def state(self) -> State:
         """Vocabulary, counts and deciles."""
