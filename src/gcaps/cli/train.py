@@ -149,8 +149,8 @@ def run(
         Terminal().print(leaderboard(found, model.target_.task))
     curves = model.curves_
     epochs = "" if curves is None else f", epoch {model.epoch_}, training loss {curves.loss[model.epoch_ - 1]:.3f}"
-    known = getattr(model, "uncertainty_", None)
-    measured = "" if known is None else f", calibrated on {known.graphs:,} graphs"
+    errors = model.uncertainty_
+    measured = "" if errors is None else f", calibrated on {errors.graphs:,} graphs"
     what = f"{graphs.name}, {len(graphs)} graphs, {in_words(model.target_)}, {model.describes}{epochs}{measured}"
     Terminal().print(Text.assemble((str(output), "bold"), f": {what}"), soft_wrap=True)
 

@@ -227,7 +227,7 @@ class WeightedMethods(GraphEstimator):
         return np.asarray(np.einsum("m,mnk->nk", self.weights_, np.stack(wide)))
 
     def _spread(self, graphs: GraphSet) -> Floats | None:
-        if self.target_.task != "regression" or len(self.estimators_) < 2:
+        if self.target_.task != "regression":
             return None
         values = np.stack([m.scores(graphs) for m in self.estimators_])
         error = np.square(values - np.einsum("m,mnt->nt", self.weights_, values))

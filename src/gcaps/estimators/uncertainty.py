@@ -98,14 +98,16 @@ class Uncertainty:
         Args:
             values: [n, T] in the units of the target.
             coverage: share of the intervals that shall hold the truth.
-            spread: [n, T] of the members of an ensemble, in the same units.
+            spread: [n, T] of the members of an ensemble, in the same units; None: there is one member.
         """
         target = self.target
         if target.scale is None:
             raise ConfigError("intervals are of values; a classifier has sets")
         require_coverage(coverage)
         limits = thresholds(self.scores, coverage, len(target.names), 1)
-        scaled = None if not self.spread or spread is None else spread / target.scale
+        scaled = None
+        if self.spread:
+            scaled = np.zeros(values.shape) if spread is None else spread / target.scale
         half = interval_widths(limits, len(values), scaled) * target.scale
         return np.stack([values - half, values + half], axis=2)
 
