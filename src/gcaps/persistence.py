@@ -24,6 +24,7 @@ from gcaps.data.targets import Target
 from gcaps.documents import Count, Digest, Name, Page, parse_json, read_json, validated
 from gcaps.errors import ConfigError, DataError, GcapsError, ModelError
 from gcaps.estimators.registry import estimator_named
+from gcaps.estimators.uncertainty import Uncertainty
 from gcaps.files import MAX_PARSED_BYTES, exists, is_file, read_bytes, replacing, write_json
 from gcaps.version import __version__
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from gcaps.estimators.base import GraphEstimator
 
 PAGE, ARRAYS, MEMBERS = "model.json", "model.safetensors", "members"
+MEASURED = "uncertainty."
+"""Begins the names of arrays that belong to the calibration of a model."""
 FORMAT = 5
 MAX_MEMBERS = 64
 MAX_NESTING = 3
@@ -64,6 +67,8 @@ class Manifest(Page):
     preparation: MoleculePreparation | None
     state: dict[Name, Any]
     """JSON values of the fitted estimator, each validated by its class."""
+    uncertainty: dict[Name, Any] | None = None
+    """See :class:`gcaps.estimators.uncertainty.UncertaintyState`."""
     members: Annotated[list[Digest], Field(max_length=MAX_MEMBERS)]
     """Checksums of the members of an ensemble."""
     arrays: Digest
@@ -102,6 +107,9 @@ def _write(estimator: GraphEstimator, folder: Path) -> str:
     """Write a model and its members; return its checksum."""
     folder.mkdir(parents=True)
     arrays, values = estimator.state()
+    uncertainty = getattr(estimator, "uncertainty_", None)
+    errors, measured = ({}, None) if uncertainty is None else uncertainty.state()
+    arrays = arrays | {MEASURED + name: array for name, array in errors.items()}
     save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, folder / ARRAYS)
     members: list[GraphEstimator] = getattr(estimator, "members", [])
     page = {
@@ -116,6 +124,7 @@ def _write(estimator: GraphEstimator, folder: Path) -> str:
         "data": getattr(estimator, "data_", {}),
         "preparation": None if estimator.preparation_ is None else estimator.preparation_.to_dict(),
         "state": values,
+        "uncertainty": measured,
         "members": [_write(member, folder / MEMBERS / str(number)) for number, member in enumerate(members)],
         "arrays": hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest(),
     }
@@ -188,7 +197,10 @@ def _read(folder: Path, expected: str | None = None, depth: int = 0) -> GraphEst
     estimator.data_ = page.data.model_dump() if isinstance(page.data, DataFacts) else dict(page.data)
     estimator.preparation_ = page.preparation
     estimator.resolution_, estimator.chosen_, estimator.curves_, estimator.epoch_ = [], {}, None, 1
+    errors = {name.removeprefix(MEASURED): arrays.pop(name) for name in list(arrays) if name.startswith(MEASURED)}
     estimator.restore(arrays, page.state)
+    measured = page.uncertainty
+    estimator.uncertainty_ = None if measured is None else Uncertainty.restored(estimator.target_, errors, measured)
     if page.members:
         estimator.estimators_ = [
             _read(folder / MEMBERS / str(number), digest, depth + 1) for number, digest in enumerate(page.members)

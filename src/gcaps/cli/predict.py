@@ -17,6 +17,7 @@ from gcaps.cli.arguments import (
     report_skipped,
     with_model_reading,
 )
+from gcaps.cli.doubts import Doubts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,27 @@ def run(
             show_default=False,
         ),
     ] = None,
+    uncertainty: Annotated[
+        bool,
+        typer.Option(
+            "--uncertainty",
+            help="Add calibrated probabilities, sets of classes or intervals, and how similar each graph is to the "
+            "training graphs; for a model trained with --calibrate.",
+        ),
+    ] = False,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            "--coverage",
+            metavar="X",
+            help="Share of the sets or intervals that shall contain the truth (default 0.9).",
+            show_default=False,
+        ),
+    ] = None,
+    by_class: Annotated[
+        bool,
+        typer.Option("--by-class", help="Cover each class by itself as often, also rare ones; sets are larger."),
+    ] = False,
     *,
     read: dict[str, Any],
 ) -> None:
@@ -55,6 +77,12 @@ def run(
     need no targets; where they have them, the metrics are printed too.
 
     Example: [cyan]gcaps predict mutag-model MUTAG -o predictions.csv[/cyan]
+
+    With --uncertainty there are also calibrated probabilities and the set of classes of each graph, separated by |, or
+    lower and upper end of an interval; the similarity of the graph to the nearest training graph, the name of that
+    graph, and whether this one is unlike anything seen.
+
+    Example: [cyan]gcaps predict mutag-model MUTAG --uncertainty --coverage 0.95[/cyan]
 
     Example: [cyan]gcaps predict esol-model new.csv --smiles structure -o solubility.csv[/cyan]
     """
@@ -68,9 +96,12 @@ def run(
     predicted = estimator.target_
     if threshold is not None and (predicted.classes is None or len(predicted.classes) != 2):
         raise ConfigError("--threshold is for two classes, or for binary targets")
+    if not uncertainty and (coverage is not None or by_class):
+        raise ConfigError("--coverage and --by-class are about --uncertainty; give it, too")
     options = reading_of(estimator, options)
     tally = _Tally()
-    table = _rows(tally.of(_predictions(estimator, data, options)), predicted, threshold)
+    doubts = Doubts.of(estimator, 0.9 if coverage is None else coverage, by_class=by_class) if uncertainty else None
+    table = _rows(tally.of(_predictions(estimator, data, options, doubts)), predicted, threshold, doubts)
     if output is None:
         for line in table:
             # not echo, which takes codes for colors out of names
@@ -82,6 +113,8 @@ def run(
     report_skipped(tally.skipped, tally.more_skipped)
     _warn_of_unseen(tally.unseen, molecules=estimator.preparation_ is not None)
     _print_metrics(tally, predicted)
+    if doubts is not None:
+        typer.echo(doubts.summary, err=True)
 
 
 class _Piece(NamedTuple):
@@ -90,16 +123,22 @@ class _Piece(NamedTuple):
     graphs: GraphSet
     scores: Floats
     unseen: list[Unseen]
+    doubts: list[list[str]] | None
+    """Cells about the uncertainty of each."""
 
 
-def _predictions(estimator: GraphEstimator, data: str, options: dict[str, Any]) -> Iterator[_Piece]:
+def _predictions(
+    estimator: GraphEstimator, data: str, options: dict[str, Any], doubts: Doubts | None
+) -> Iterator[_Piece]:
     """Yield predictions piece by piece, so that memory does not grow with the source."""
     from gcaps.data.catalog import stream
 
     features = getattr(getattr(estimator, "fitted_", None), "features", None)
     with reading_bar(data) as progress:
         for graphs in stream(data, progress=progress, **options):
-            yield _Piece(graphs, estimator.scores(graphs), [] if features is None else features.unseen(graphs))
+            scores = estimator.scores(graphs)
+            unseen = [] if features is None else features.unseen(graphs)
+            yield _Piece(graphs, scores, unseen, None if doubts is None else doubts.cells(graphs, scores))
 
 
 class _Tally:
@@ -132,21 +171,24 @@ class _Tally:
             yield piece
 
 
-def _rows(pieces: Iterator[_Piece], target: Target, threshold: float | None) -> Iterator[str]:
+def _rows(pieces: Iterator[_Piece], target: Target, threshold: float | None, doubts: Doubts | None) -> Iterator[str]:
     """Yield the lines of the table, those of a piece at a time; a row that is not a graph has its id and no more."""
     import csv
     import io
 
     from gcaps.escaping import csv_cell
 
-    position, header = 0, _header(target)
+    position, header = 0, [*_header(target), *([] if doubts is None else doubts.header)]
     for number, piece in enumerate(pieces):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         if number == 0:
             writer.writerow(["graph", *map(csv_cell, header)])
         skipped = {one.row: one.id for one in piece.graphs.skipped}
-        rows = zip(piece.graphs.ids, _cells(target, piece.scores, threshold), strict=True)
+        cells_of = _cells(target, piece.scores, threshold)
+        if piece.doubts is not None:
+            cells_of = [[*own, *more] for own, more in zip(cells_of, piece.doubts, strict=True)]
+        rows = zip(piece.graphs.ids, cells_of, strict=True)
         end = position + len(piece.graphs) + len(skipped)
         for row in range(position, end):
             if row in skipped:

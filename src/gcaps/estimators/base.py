@@ -25,6 +25,8 @@ from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Target, Task, has_target, missing, target_array
 from gcaps.errors import ConfigError, DataError, DataWarning, DivergenceError
 from gcaps.estimators.auto import Resolution
+from gcaps.estimators.novelty import Novelty
+from gcaps.estimators.uncertainty import How, Uncertainty
 from gcaps.training import Curves, Epoch, training_bar
 
 State = tuple[dict[str, Array], dict[str, Any]]
@@ -83,6 +85,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         epoch_: the epoch that the model comes from; 1 for a method without epochs.
         data_: name, fingerprint and number of the training graphs.
         preparation_: how molecules were made graphs for the fit, and are for predictions; None for other graphs.
+        uncertainty_: what :meth:`fit_calibrated` or :meth:`calibrate` measured; None without them.
     """
 
     method: ClassVar[str] = ""
@@ -99,6 +102,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     epoch_: int
     data_: dict[str, Any]
     preparation_: MoleculePreparation | None
+    uncertainty_: Uncertainty | None
 
     def _store(self, parameters: Mapping[str, Any]) -> None:
         """Store the constructor's arguments as they were given; they are checked in ``fit``."""
@@ -127,15 +131,73 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
                 missing values; a graph without any target is left out.
             sample_weight: [G] weight of each graph; by default all count the same.
         """
-        graphs = load(X, labelled=False)
-        if y is not None:
-            names = tuple(str(name) for name in getattr(y, "columns", ()))
-            graphs = replace(graphs, y=_targets(y, len(graphs)), target_names=names)
+        graphs = _with_targets(load(X, labelled=False), y)
         return self.fit_all(graphs, sample_weight=_weights(sample_weight, len(graphs)))
 
-    def fit_all(self, graphs: GraphSet, **options: Unpack[FitOptions]) -> Self:
+    def fit_calibrated(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, how: How = "cross", folds: int = 5
+    ) -> Self:
+        """Fit on graphs, and measure on some that the model was not fitted on how far its predictions can be trusted.
+
+        Args:
+            X: the training graphs.
+            y: their targets, as for :meth:`fit`.
+            sample_weight: [G] weight of each graph in the fit.
+            how: ``"cross"``: every graph is predicted in inner folds, and the model is fitted on all graphs; coverage
+                is as promised in practice. ``"split"``: one graph in five is held out, and the model is fitted on
+                the others; coverage is as promised for any model and any distribution.
+            folds: inner folds of ``"cross"``; the fit takes about as many times longer.
+        """
+        from gcaps.estimators.calibrating import fit_calibrated
+
+        graphs = _with_targets(load(X, labelled=False), y)
+        fit_calibrated(self, graphs, how, folds, sample_weight=_weights(sample_weight, len(graphs)))
+        return self
+
+    def calibrate(self, X: Any, y: Any = None) -> Self:
+        """Measure on graphs that the fitted model has not seen how far its predictions can be trusted.
+
+        Coverage is then as promised for graphs from where these come from; :meth:`novelty` compares with them, too.
+
+        Args:
+            X: graphs that took no part in the fit.
+            y: their targets, by default their own.
+        """
+        from gcaps.estimators.calibrating import measure
+
+        graphs = _with_targets(self.loaded(X), y)
+        measure(self, graphs, graphs)
+        return self
+
+    def novelty(self, X: Any) -> Novelty:
+        """Return how similar graphs are to the training graphs, and which are unlike anything seen."""
+        graphs = self.loaded(X)
+        return self.calibrated.domain.compare(graphs)
+
+    @property
+    def calibrated(self) -> Uncertainty:
+        """What the model knows of its errors.
+
+        Raises:
+            ConfigError: it was not measured.
+        """
+        found: Uncertainty | None = getattr(self, "uncertainty_", None)
+        if found is None:
+            check_is_fitted(self, "target_")
+            raise ConfigError(
+                "the model is not calibrated; train it with --calibrate cross, or in Python with fit_calibrated"
+            )
+        return found
+
+    def _spread(self, graphs: GraphSet) -> Floats | None:
+        """[G, T] standard deviation of the values of several models, in the units of ``y``; None: there is one."""
+        return None
+
+    def fit_all(self, graphs: GraphSet | PreparedSet, **options: Unpack[FitOptions]) -> Self:
         """Fit on all graphs of a set, with the options of :meth:`fit_prepared`."""
-        self.fit_prepared(PreparedSet(graphs), np.arange(len(graphs)), **options)
+        prepared = PreparedSet.of(graphs)
+        graphs = prepared.graphs
+        self.fit_prepared(prepared, np.arange(len(graphs)), **options)
         self.release()
         self.data_ = {"name": graphs.name, "fingerprint": graphs.fingerprint(), "graphs": len(graphs)}
         return self
@@ -269,7 +331,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self.preparation_ = graphs.preparation
         target = Target.of(y[train], self.task_of(y), graphs.target_names, graphs.name)
         self.target_ = target
-        self.curves_, self.epoch_, self.chosen_ = None, 1, {}
+        self.curves_, self.epoch_, self.chosen_, self.uncertainty_ = None, 1, {}, None
         encoded, given = target.encode(y), getattr(self, "class_weight", None)
         by_class = ClassConfig.parse({"class_weight": given}).class_weight
         return Problem(target, train, encoded, _with_class_weight(by_class, target, encoded, train, weight))
@@ -319,6 +381,28 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         """
         return self.scores(X)
 
+    def predict_calibrated(self, X: Any) -> Floats:
+        """Return calibrated probabilities in the form of :meth:`predict_proba`.
+
+        The temperature of classes does not change which is the most probable; several binary targets have a slope and
+        an offset each.
+        """
+        return self.calibrated.probabilities(self.scores(X))
+
+    def predict_set(self, X: Any, coverage: float = 0.9, *, by_class: bool = False) -> Array:
+        """Return sets of classes that contain the true one with a probability of about ``coverage``.
+
+        Args:
+            X: graphs.
+            coverage: share of the sets that shall contain the true class, between 0 and 1.
+            by_class: cover each class by itself as often, also rare ones; sets are larger.
+
+        Returns:
+            [G, C] whether each class is in the set; for several binary targets [G, T, 2]. A set may be empty: no class
+            is likely enough.
+        """
+        return self.calibrated.sets(self.scores(X), coverage, by_class=by_class)
+
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on graphs ``X`` with targets ``y``, by default their own.
 
@@ -345,6 +429,23 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
     def task_of(self, y: Array) -> Task:
         """Return ``"regression"``."""
         return "regression"
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Return intervals that contain the true value with a probability of about ``coverage``.
+
+        Where the model has several members, intervals are wider where these disagree.
+
+        Args:
+            X: graphs.
+            coverage: share of the intervals that shall contain the true value, between 0 and 1.
+
+        Returns:
+            [G, 2] lower and upper end in the units of ``y``, or [G, T, 2] where ``y`` has columns; infinite where there
+            are too few calibration graphs.
+        """
+        found, graphs = self.calibrated, self.loaded(X)
+        ends = found.intervals(self.scores(graphs), coverage, self._spread(graphs) if found.spread else None)
+        return ends if self.target_.columns else ends[:, 0]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R² on graphs ``X`` with targets ``y``, by default their own; the mean over several targets."""
@@ -377,6 +478,14 @@ def targets_of(graphs: GraphSet) -> Array:
     if graphs.y is None:
         raise DataError(f"{graphs.name} has no targets; pass y, or read a source that has them")
     return graphs.y
+
+
+def _with_targets(graphs: GraphSet, y: Any) -> GraphSet:
+    """Return graphs with targets y, where some are given."""
+    if y is None:
+        return graphs
+    names = tuple(str(name) for name in getattr(y, "columns", ()))
+    return replace(graphs, y=_targets(y, len(graphs)), target_names=names)
 
 
 def _targets(y: Any, graphs: int) -> Array:

@@ -226,6 +226,13 @@ class WeightedMethods(GraphEstimator):
             wide = [c.apply(task, s) for c, s in zip(self.calibrations_, wide, strict=True)]
         return np.asarray(np.einsum("m,mnk->nk", self.weights_, np.stack(wide)))
 
+    def _spread(self, graphs: GraphSet) -> Floats | None:
+        if self.target_.task != "regression":
+            return None
+        values = np.stack([m.scores(graphs) for m in self.estimators_])
+        error = np.square(values - np.einsum("m,mnt->nt", self.weights_, values))
+        return np.asarray(np.sqrt(np.einsum("m,mnt->nt", self.weights_, error)))
+
     @property
     def describes(self) -> str:
         """What predicts, in words."""

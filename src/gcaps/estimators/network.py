@@ -113,6 +113,11 @@ class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
     def _scores(self, graphs: GraphSet) -> Floats:
         return self._in_units(self.fitted_.scores(graphs))
 
+    def _spread(self, graphs: GraphSet) -> Floats | None:
+        if self.target_.scale is None or (found := self.fitted_.spread(graphs)) is None:
+            return None
+        return found * self.target_.scale
+
     def transform(self, X: Any) -> Floats:
         """Return graph embeddings [G, ·]: the vectors before the fully connected layers.
 

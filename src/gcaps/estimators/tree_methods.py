@@ -95,6 +95,13 @@ class TreeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEsti
             return self.forests_[0].predict(x)
         return self._in_units(np.stack([forest.predict(x)[:, -1] for forest in self.forests_], axis=1))
 
+    def _spread(self, graphs: GraphSet) -> Floats | None:
+        if self.target_.scale is None:
+            return None
+        x = self._vectors(graphs)
+        found = [spread for forest in self.forests_ if (spread := forest.spread(x)) is not None]
+        return np.stack(found, axis=1) * self.target_.scale if len(found) == len(self.forests_) else None
+
     def transform(self, X: Any) -> Floats:
         """Return the vectors [G, d]."""
         check_is_fitted(self, "target_")

@@ -154,11 +154,7 @@ class Trees:
         if self.feature.max(initial=0) >= x.shape[1]:
             raise ModelError(f"a tree looks at column {int(self.feature.max())} of {x.shape[1]}; the model is damaged")
         total = np.tile(np.asarray(self.baseline, dtype=np.float64), (len(x), 1))
-        _add_leaves(
-            np.ascontiguousarray(x, dtype=np.float32),
-            *(self.ptr, self.children, self.feature, self.threshold, self.missing_left, self.value),
-            total,
-        )
+        self._add(x, self.value, total)
         if self.link == "mean":
             total /= len(self)
         elif self.link == "logistic":
@@ -168,6 +164,20 @@ class Trees:
             shares: Floats = softmax(total, axis=1)
             return shares
         return total
+
+    def spread(self, x: Floats) -> Floats | None:
+        """Return the standard deviation of the trees' values for rows x [n, d], [n]; None for boosted trees."""
+        if self.link != "mean":
+            return None
+        squares = np.zeros((len(x), self.value.shape[1]))
+        self._add(x, np.square(self.value), squares)
+        found: Floats = np.sqrt(np.maximum(squares / len(self) - np.square(self.predict(x)), 0.0))[:, -1]
+        return found
+
+    def _add(self, x: Floats, value: Floats, total: Floats) -> None:
+        """Add the value [N, C] of the leaf that each row of x reaches in each tree to ``total`` [n, C]."""
+        rows = np.ascontiguousarray(x, dtype=np.float32)
+        _add_leaves(rows, self.ptr, self.children, self.feature, self.threshold, self.missing_left, value, total)
 
     def arrays(self) -> dict[str, Array]:
         """Return the constructor's arguments but ``link``."""

@@ -40,5 +40,10 @@ class Ensemble(Network):
         found = [network.loss(batch) for network in self._each()]
         return torch.stack([loss for loss, _ in found]).sum(), mean_outputs(self.task, [z for _, z in found])
 
+    @property
+    def members(self) -> list[Network]:
+        """The networks whose mean this is; those of an ensemble within it each by itself."""
+        return [m for one in self._each() for m in (one.members if isinstance(one, Ensemble) else [one])]
+
     def _each(self) -> list[Network]:
         return [network for network in self.networks if isinstance(network, Network)]

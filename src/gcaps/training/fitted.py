@@ -16,6 +16,7 @@ from gcaps.config import Section
 from gcaps.data.arrays import Floats
 from gcaps.data.graphset import GraphSet
 from gcaps.features import NodeFeatures
+from gcaps.models.ensemble import Ensemble
 from gcaps.models.losses import scores_of
 from gcaps.models.network import Network
 from gcaps.models.registry import network_class
@@ -42,6 +43,15 @@ class FittedNetwork:
         Graphs are streamed in batches, so memory does not grow with G.
         """
         return self._stream(graphs, lambda batch: scores_of(self.network.task, self.network(batch)))
+
+    def spread(self, graphs: GraphSet) -> Floats | None:
+        """Return the standard deviation of several networks' outputs [G, ·]; None for a single network."""
+        network = self.network
+        if not isinstance(network, Ensemble) or len(network.members) < 2:
+            return None
+        return self._stream(
+            graphs, lambda batch: torch.stack([m(batch) for m in network.members]).std(dim=0, unbiased=False)
+        )
 
     def embed(self, graphs: GraphSet) -> Floats:
         """Return the graph vectors [G, ·] before the fully connected layers; of GCAPS-CNN [μ, C, extra features]."""

@@ -1,0 +1,147 @@
+"""What ``gcaps predict --uncertainty`` adds to each row: calibrated probabilities, sets or intervals, and novelty."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from gcaps.data.arrays import Array, Floats
+    from gcaps.data.graphset import GraphSet
+    from gcaps.data.targets import Target
+    from gcaps.estimators.base import GraphEstimator
+
+SEPARATOR = "|"
+"""Between the classes of a set."""
+
+
+@dataclass
+class Doubts:
+    """Cells about the uncertainty of predictions, and what is said about all of them at the end."""
+
+    estimator: GraphEstimator
+    coverage: float
+    by_class: bool
+    known: int = 0
+    """Targets that the graphs have themselves."""
+    covered: int = 0
+    sizes: int = 0
+    """Classes in all sets of them together."""
+    graphs: int = 0
+    novel: int = 0
+
+    @classmethod
+    def of(cls, estimator: GraphEstimator, coverage: float, *, by_class: bool) -> Self:
+        """Check that a model knows its uncertainty.
+
+        Raises:
+            ConfigError: it was not calibrated, or the coverage is none.
+        """
+        from gcaps.errors import ConfigError
+        from gcaps.estimators.conformal import require_coverage
+
+        require_coverage(coverage)
+        _ = estimator.calibrated
+        if by_class and estimator.target_.classes is None:
+            raise ConfigError("--by-class is for classes; this model predicts values")
+        return cls(estimator, coverage, by_class)
+
+    @property
+    def header(self) -> list[str]:
+        """Names of the columns."""
+        target = self.estimator.target_
+        if target.classes is None:
+            ends = [f"{end}({name})" if len(target.names) > 1 else end for name in target.names
+                    for end in ("lower", "upper")]  # fmt: skip
+        elif target.task == "classification":
+            ends = [*(f"calibrated({name})" for name in target.classes), "set"]
+        else:
+            ends = [t for name in target.names for t in (f"calibrated({name} = {target.classes[1]})", f"set({name})")]
+        return [*ends, "similarity", "nearest", "novel"]
+
+    def cells(self, graphs: GraphSet, scores: Floats) -> list[list[str]]:
+        """Return the cells of each graph."""
+        target, found = self.estimator.target_, self.estimator.calibrated
+        if target.classes is None:
+            spread = self.estimator._spread(graphs) if found.spread else None
+            ends = found.intervals(scores, self.coverage, spread)
+            self._count_intervals(target, graphs, ends)
+            own = [[f"{value:.6g}" for value in row] for row in ends.reshape(len(graphs), -1).tolist()]
+        else:
+            sets = found.sets(scores, self.coverage, by_class=self.by_class).reshape(len(graphs), len(target.names), -1)
+            self._count_sets(target, graphs, sets)
+            own = self._of_classes(target, found.probabilities(scores), sets)
+        novelty = found.domain.compare(graphs)
+        self.graphs += len(graphs)
+        self.novel += int(novelty.novel.sum())
+        return [
+            [*cells, f"{similarity:.3f}", str(nearest), "yes" if novel else "no"]
+            for cells, similarity, nearest, novel in zip(
+                own, novelty.similarity.tolist(), novelty.nearest.tolist(), novelty.novel.tolist(), strict=True
+            )
+        ]
+
+    @staticmethod
+    def _of_classes(target: Target, calibrated: Floats, sets: Array) -> list[list[str]]:
+        assert target.classes is not None
+        names = [str(name) for name in target.classes.tolist()]
+        shares = [[f"{p:.6f}" for p in row] for row in calibrated.tolist()]
+        listed = [
+            [SEPARATOR.join(name for name, inside in zip(names, one, strict=True) if inside) for one in row]
+            for row in sets.tolist()
+        ]
+        if target.task == "classification":
+            return [[*row, *one] for row, one in zip(shares, listed, strict=True)]
+        return [
+            [cell for pair in zip(row, one, strict=True) for cell in pair]
+            for row, one in zip(shares, listed, strict=True)
+        ]
+
+    def _truth(self, target: Target, graphs: GraphSet) -> Array | None:
+        """[n, T] class numbers, −1 where unknown, or values; None if the graphs have no such targets."""
+        import numpy as np
+
+        y = graphs.y
+        if y is None or y.reshape(len(y), -1).shape[1] != len(target.names):
+            return None
+        if (y.dtype.kind == "U") != (target.classes is not None and target.classes.dtype.kind == "U"):
+            return None
+        if target.classes is None:
+            return np.asarray(y, np.float64).reshape(len(y), -1)
+        codes = target.encode(y).reshape(len(y), -1)
+        return np.where(np.isnan(codes), -1, codes).astype(np.int64)
+
+    def _count_sets(self, target: Target, graphs: GraphSet, sets: Array) -> None:
+        import numpy as np
+
+        truth = self._truth(target, graphs)
+        if truth is None:
+            return
+        known = truth >= 0
+        inside = np.take_along_axis(sets, np.maximum(truth, 0)[:, :, None], axis=2)[:, :, 0]
+        self.known += int(known.sum())
+        self.covered += int(inside[known].sum())
+        self.sizes += int(sets.sum(axis=2)[known].sum())
+
+    def _count_intervals(self, target: Target, graphs: GraphSet, ends: Floats) -> None:
+        import numpy as np
+
+        truth = self._truth(target, graphs)
+        if truth is None:
+            return
+        known = ~np.isnan(truth)
+        inside = (ends[..., 0] <= truth) & (truth <= ends[..., 1])
+        self.known += int(known.sum())
+        self.covered += int(inside[known].sum())
+
+    @property
+    def summary(self) -> str:
+        """One line about all graphs."""
+        of_classes = self.estimator.target_.classes is not None
+        kind = "sets" if of_classes else "intervals"
+        graphs = self.estimator.calibrated.graphs
+        parts = [f"{kind} for a coverage of {self.coverage:.0%}, from {graphs:,} calibration graphs"]
+        if self.known:
+            parts.append(f"they contain {self.covered / self.known:.1%} of {self.known:,} known targets")
+            parts += [f"{self.sizes / self.known:.2f} classes a set"] if of_classes else []
+        return f"{', '.join(parts)}; {self.novel:,} of {self.graphs:,} graphs are unlike anything seen"
