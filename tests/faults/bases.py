@@ -48,6 +48,8 @@ def make_bases(folder: Path) -> None:
     for name, options in {"network": TRAIN, "kernel": ["--method", "wl"], "trees": ["--method", "fgsd"]}.items():
         with contextlib.suppress(SystemExit):
             verb("train", folder / "tu", "-o", folder / f"{name}.model", *options)
+    with contextlib.suppress(SystemExit):
+        verb("train", folder / "classes.csv", "-o", folder / "molecules.model", *TRAIN)
     (folder / "run.toml").write_text("[deepsets]\nepochs = 2\nhidden = 4\n")
     with contextlib.suppress(SystemExit):
         verb(
