@@ -407,12 +407,24 @@ def _of_several(summary: dict[str, Any]) -> str:
     return percent(summary["mean"], summary["std"] if len(summary["folds"]) > 1 else None)
 
 
+def uncertainty() -> str:
+    """Promised and measured coverage, and calibration before and after."""
+    rows = []
+    for row in json.loads((ROOT / "results" / "times" / "uncertainty.json").read_text(encoding="utf-8"))["rows"]:
+        mean, std = row["mean"], row["std"]
+        covered = [percent(mean[f"coverage {c}"], std[f"coverage {c}"]) for c in (0.8, 0.9, 0.95)]
+        errors = [percent(mean.get(f"ece {when}")) for when in ("before", "after")]
+        rows.append([row["data"], f"`{row['how']}`", *covered, f"{mean['size 0.9']:.2f}", *errors, percent(mean["novel"])])
+    head = ["data set", "calibration", "coverage 80", "90", "95", "size at 90", "ECE before", "after", "novel"]
+    return markdown(head, rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     table.__name__.replace("_", " "): table
     for table in (
         *(systems, accuracy, accuracy_in_short, rules, svm_beside_a_network, seeds, attributes, everything, molecules),
         *(molecule_benchmark, molecule_ensembles, molecule_costs, fair_comparison),
-        *(kernels, networks, fair_folds, complete_folds, ablation),
+        *(kernels, networks, fair_folds, complete_folds, ablation, uncertainty),
     )
 }
 

@@ -33,7 +33,7 @@ def test_uncertainty_adds_columns_to_the_same_predictions(folder):
     assert [{name: row[name] for name in plain[0]} for row in rows] == plain
     graphs = gcaps.load("MUTAG")
     sets = model.predict_set(graphs, 0.95)
-    assert [row["set"] for row in rows] == ["|".join(np.array(["-1", "1"])[one]) for one in sets]
+    assert [row["set"] for row in rows] == ["{" + "|".join(np.array(["-1", "1"])[one]) + "}" for one in sets]
     shown = [float(row["calibrated(1)"]) for row in rows]
     np.testing.assert_allclose(shown, model.predict_calibrated(graphs)[:, 1], atol=1e-6)
     assert {row["novel"] for row in rows} == {"no"}
@@ -67,7 +67,7 @@ def test_intervals_of_several_targets_and_rows_that_are_no_graphs(tmp_path):
 )
 def test_what_makes_no_sense_is_one_line(folder, arguments, words):
     found = run("predict", "m", "MUTAG", *arguments, cwd=folder, check=False)
-    assert found.returncode == 2
+    assert found.returncode == 4
     assert words in found.stderr
     assert "Traceback" not in found.stderr
 

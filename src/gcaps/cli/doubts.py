@@ -87,7 +87,7 @@ class Doubts:
         names = [str(name) for name in target.classes.tolist()]
         shares = [[f"{p:.6f}" for p in row] for row in calibrated.tolist()]
         listed = [
-            [SEPARATOR.join(name for name, inside in zip(names, one, strict=True) if inside) for one in row]
+            [f"{{{SEPARATOR.join(n for n, inside in zip(names, one, strict=True) if inside)}}}" for one in row]
             for row in sets.tolist()
         ]
         if target.task == "classification":

@@ -78,7 +78,7 @@ def run(
 
     Example: [cyan]gcaps predict mutag-model MUTAG -o predictions.csv[/cyan]
 
-    With --uncertainty there are also calibrated probabilities and the set of classes of each graph, separated by |, or
+    With --uncertainty there are also calibrated probabilities and the set of classes of each graph, as {a|b}, or
     lower and upper end of an interval; the similarity of the graph to the nearest training graph, the name of that
     graph, and whether this one is unlike anything seen.
 
