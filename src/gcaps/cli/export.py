@@ -69,9 +69,7 @@ def run(
     found = export(estimator, output, graphs, weighted=edge_weights)
     names = ", ".join(f"{one.name} {'x'.join(map(str, one.shape))}" for one in found.inputs)
     typer.echo(f"{output}: {found.path.stat().st_size:,} bytes; takes {names}; computes {found.output}", err=True)
-    typer.echo(
-        f"largest difference from the model on {found.graphs:,} graphs: {found.difference:.1e} (at most {TOLERANCE:.0e})",
-        err=True,
-    )
+    apart = f"{found.difference:.1e} (at most {TOLERANCE:.0e})"
+    typer.echo(f"largest difference from the model on {found.graphs:,} graphs: {apart}", err=True)
     if graphs is not None:
         report_skipped(graphs.skipped)

@@ -10,7 +10,6 @@ from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import DataError
 from gcaps.features import NodeFeatures
-from gcaps.features.fgsd import FGSD
 from gcaps.features.fingerprints import fingerprint, fingerprint_columns
 from gcaps.features.return_probabilities import STEPS, return_probabilities
 
@@ -95,7 +94,7 @@ def arrays_of(graphs: GraphSet, features: NodeFeatures, inputs: list[Input]) -> 
         "node_labels": lambda: _given(graphs, "node_labels", "node labels"),
         "x": lambda: _given(graphs, "x", "node attributes"),
         "return_probabilities": lambda: return_probabilities(graphs, STEPS),
-        "fgsd": lambda: _fgsd(features).transform(graphs),
+        "fgsd": lambda: features.parts["fgsd"].transform(graphs),
         "edge_weight": lambda: np.ones(len(graphs.col)) if graphs.edge_weight is None else graphs.edge_weight,
         "edge_labels": lambda: _given(graphs, "edge_labels", "edge labels"),
         "edge_attr": lambda: _given(graphs, "edge_attr", "edge attributes"),
@@ -117,12 +116,6 @@ def _given(graphs: GraphSet, name: str, what: str) -> Array:
     if array is None:
         raise DataError(f"has no {what}, which the model uses", graphs.name)
     return array
-
-
-def _fgsd(features: NodeFeatures) -> FGSD:
-    part = features.parts["fgsd"]
-    assert isinstance(part, FGSD)
-    return part
 
 
 def _fingerprint(graphs: GraphSet, one: Input) -> Array:

@@ -65,9 +65,9 @@ def require_close(worst: float, graphs: GraphSet) -> None:
     """Raise a ModelError where the difference is above :data:`TOLERANCE`."""
     if worst > TOLERANCE:
         raise ModelError(
-            f"the exported network differs from the model by {worst:.1e} on {len(graphs):,} graphs ({graphs.name}), more "
-            f"than {TOLERANCE:.0e}, and was not written; sums of float32 round differently where numbers are far from "
-            "those of the training: give graphs like those to be predicted (--check DATA)"
+            f"the exported network differs from the model by {worst:.1e} on {len(graphs):,} graphs ({graphs.name}), "
+            f"more than {TOLERANCE:.0e}, and was not written; sums of float32 round differently where numbers are far "
+            "from those of the training: give graphs like those to be predicted (--check DATA)"
         )
 
 

@@ -18,7 +18,6 @@ from safetensors.numpy import save
 from torch.export import Dim, ExportedProgram
 
 from gcaps.data.arrays import Array
-from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import ConfigError
 from gcaps.estimators.base import GraphEstimator, load_fitted
@@ -61,9 +60,9 @@ def export(
 ) -> Exported:
     """Write a trained network to a file that runs without gcaps, for any number of nodes, edges and graphs.
 
-    The file contains the network and the tables of its features: one-hot columns of labels, those of rare and of unknown
-    labels, mean and deviation of attributes, degrees, relations of edges. What is computed by other code is an input of
-    the file, and its metadata say so: harmonic distances, return probabilities and fingerprints.
+    The file contains the network and the tables of its features: one-hot columns of labels, among them those of rare
+    and unknown ones, mean and deviation of attributes, degrees, relations of edges. What is computed by other code is
+    an input of the file, and its metadata say so: harmonic distances, return probabilities and fingerprints.
 
     Before the file appears, what is in it is compared with the model.
 
@@ -226,12 +225,14 @@ def _torch_run(file: Path) -> Run:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep the exporter's notes about its own workings from the user."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

@@ -69,7 +69,9 @@ class Program(nn.Module):
         """[graphs, ·] probabilities or values; see :func:`gcaps.exporting.inputs_of`."""
         given = {name: value for name, value in locals().items() if isinstance(value, Tensor)}
         outputs = scores_of(self.task, self.network(self.encoded(given)))
-        return outputs.double() * self.scale + self.mean if self.task == "regression" else outputs
+        if self.task != "regression":
+            return outputs
+        return outputs.double() * self.get_buffer("scale") + self.get_buffer("mean")
 
     def encoded(self, arrays: dict[str, Tensor]) -> Batch:
         """Return the batch that the arrays describe."""

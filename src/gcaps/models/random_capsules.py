@@ -100,7 +100,8 @@ ENTRIES = 1 << 16
 def plain_city_block(a: Tensor, b: Tensor) -> Tensor:
     """[m, n] distances Σ_k |a_ik − b_jk|, for programs that are recorded: some rows of b [n, d] at a time."""
     rows = max(ENTRIES // max(b.size(1), 1), 1)
-    return torch.cat([(a.unsqueeze(1) - some).abs().sum(2) for some in b.split(rows)], dim=1)
+    pieces = [b[first : first + rows] for first in range(0, b.size(0), rows)]
+    return torch.cat([(a.unsqueeze(1) - piece).abs().sum(2) for piece in pieces], dim=1)
 
 
 def class_sums(values: Tensor, pairs: list[tuple[int, int]], classes: int) -> Tensor:

@@ -50,7 +50,7 @@ def repeat_rows(x: Tensor, index: Tensor, ptr: Tensor, multiplicity: Tensor | No
 def num_segments(index: Tensor) -> int:
     """Number of graphs in ``index``; while compiling, a symbolic number."""
     last: int = index.max().item()  # type: ignore[assignment]  # int() would make it a constant of the program
-    torch._check(last >= 0)
+    torch._check(last >= 0)  # type: ignore[no-untyped-call]
     return last + 1
 
 
