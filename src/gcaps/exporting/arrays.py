@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,7 +89,7 @@ def arrays_of(graphs: GraphSet, features: NodeFeatures, inputs: list[Input]) -> 
     """
     arcs = np.diff(graphs.rowptr)
     first = np.repeat(graphs.ptr[:-1], graphs.arc_counts)
-    makers = {
+    makers: dict[str, Callable[[], Array]] = {
         "edge_index": lambda: np.stack([np.repeat(np.arange(graphs.num_nodes), arcs), graphs.col + first]),
         "batch": lambda: np.repeat(np.arange(len(graphs)), graphs.sizes),
         "node_labels": lambda: _given(graphs, "node_labels", "node labels"),

@@ -114,7 +114,7 @@ def _edges(kind: int, rng: np.random.Generator) -> tuple[int, Array]:
         return n, np.stack([i - 1, i], axis=1)
     tree = np.stack([np.zeros_like(i) if kind == 3 else rng.integers(0, i), i], axis=1)
     more = rng.integers(0, n, (n // 2 if kind == 5 else 2, 2))
-    return n, np.concatenate([tree, more[more[:, 0] < more[:, 1]]])
+    return n, np.unique(np.concatenate([tree, more[more[:, 0] < more[:, 1]]]), axis=0)
 
 
 def _node_labels(part: LabelFeatures, nodes: int, rng: np.random.Generator) -> Array:

@@ -171,7 +171,9 @@ def _write_onnx(
         raise ConfigError(
             f"{file.name}: the network has {weights / 2**30:.1f} GiB, more than an ONNX file; export .pt2"
         )
-    made: Any = torch.onnx.export(recorded, output_names=[output], opset_version=OPSET, dynamo=True, verbose=False)
+    table = {torch.ops.aten.sort.stable: _stable_sort}
+    options: Any = {"opset_version": OPSET, "custom_translation_table": table, "dynamo": True, "verbose": False}
+    made: Any = torch.onnx.export(recorded, output_names=[output], **options)
     page = made.model_proto
     _name_dimensions(page, inputs)
     page.producer_name, page.producer_version = "gcaps", __version__
@@ -183,6 +185,13 @@ def _write_onnx(
     for name, value in metadata.items():
         page.metadata_props.add(key=name, value=json.dumps(value, ensure_ascii=False))
     file.write_bytes(page.SerializeToString())
+
+
+def _stable_sort(values: Any, stable: bool = True, dim: int = -1, descending: bool = False) -> Any:
+    """Sort as torch does, in ONNX, where the first of equal values comes first by definition."""
+    from onnxscript import opset18 as op
+
+    return op.TopK(values, op.Gather(op.Shape(values), [dim]), axis=dim, largest=int(descending), sorted=1)
 
 
 def _name_dimensions(page: Any, inputs: list[Input]) -> None:
