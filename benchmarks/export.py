@@ -46,10 +46,9 @@ def main() -> None:
     torch.set_num_threads(1)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    print(
-        "| data set | network | arrays of the model, KiB | ONNX file, KiB | difference | 1 graph, ms | ×torch | 128 graphs, ms | ×torch |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
+    head = ("data set", "network", "arrays of the model, KiB", "ONNX file, KiB", "largest difference")
+    head += ("1 graph, ms", "over torch", "128 graphs, ms", "over torch")
+    print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
     for name in given.names:
         graphs = gcaps.load(name)
         for title, settings in {"one network": {"with_svm": False}, "with the SVM": {"with_svm": True}}.items():

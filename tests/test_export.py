@@ -265,7 +265,7 @@ def test_a_file_that_differs_is_not_written(tmp_path, monkeypatch):
     path = tmp_path / "model.pt2"
     path.write_text("before")
     monkeypatch.setattr(files, "largest_difference", lambda *_: 1e-3)
-    with pytest.raises(ModelError, match="differs from the model by 1.0e-03"):
+    with pytest.raises(ModelError, match=r"differs from the model by 1\.0e-03"):
         gcaps.export(fitted("deepsets", {"epochs": 1, "hidden": 4}), path)
     assert path.read_text() == "before"
     assert [file.name for file in tmp_path.iterdir()] == ["model.pt2"]
@@ -306,6 +306,11 @@ def test_the_example_runs_without_gcaps(exported, tmp_path):
     assert header == [str(value) for value in model.classes_.tolist()]
     assert len(rows) == 2
     assert all(sum(map(float, row)) == pytest.approx(1, abs=1e-5) for row in rows)
+
+
+def test_the_guide_shows_the_example():
+    script = (ROOT / "examples" / "run_onnx.py").read_text().split('"""\n\n', 1)[1]
+    assert f"```python\n{script}```" in (ROOT / "docs" / "guides" / "export.md").read_text()
 
 
 @ONNX
