@@ -51,7 +51,7 @@ def run(
 
     Example: [cyan]gcaps export model -o model.pt2 --check my-graphs.zip[/cyan]
     """
-    options = reading_options(check, target=None, **read, predicting=True)
+    options = reading_options(check, **read, predicting=True)
     from gcaps.exporting import export
     from gcaps.exporting.check import TOLERANCE
     from gcaps.exporting.support import fitted_network, format_of

@@ -64,7 +64,7 @@ class Filter(NamedTuple):
 
     def transposed_order(self) -> Tensor:
         """[e] position in A of each entry of Aᵀ, row by row."""
-        return torch.argsort(self.A.col * len(self.A.rowptr) + self.A.rows(), stable=True)
+        return torch.argsort(self.A.col * self.A.rowptr.size(0) + self.A.rows(), stable=True)
 
     @property
     def requires_grad(self) -> bool:
