@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gcaps.evaluation import Result as Result
     from gcaps.evaluation import compare as compare
     from gcaps.evaluation import evaluate as evaluate
+    from gcaps.exporting import export as export
     from gcaps.persistence import load_model as load_model
 
 _HOMES = {
@@ -44,13 +45,14 @@ _HOMES = {
     "Result": "evaluation",
     "compare": "evaluation",
     "evaluate": "evaluation",
+    "export": "exporting",
     "load": "data.catalog",
     "load_model": "persistence",
     **dict.fromkeys(
         ("data", "features", "batching", "nn", "models", "kernels", "training", "estimators", "evaluation", "report"),
         "",
     ),
-    **dict.fromkeys(("explain", "pyg", "testing", "theory"), ""),
+    **dict.fromkeys(("explain", "exporting", "pyg", "testing", "theory"), ""),
 }
 
 __all__ = [*_HOMES, "__version__"]

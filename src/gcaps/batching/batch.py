@@ -67,6 +67,9 @@ class Batch:
     """[e, ·] attributes of each arc, or None."""
     graph_attr: Tensor | None = None
     """[B, ·] features of each graph (:class:`gcaps.features.GraphFeatures`), or None."""
+    row: Tensor | None = None
+    """[e] node that owns each arc, in an exported program (:mod:`gcaps.exporting`): arcs may then be in any order, and
+    self-loops among them have weight zero. Otherwise None."""
 
     @property
     def x(self) -> Tensor:

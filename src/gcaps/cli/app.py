@@ -33,6 +33,7 @@ VERBS = {
     "train": "train any method on all graphs of a data set and save it",
     "predict": "classes and probabilities for graphs, as CSV",
     "explain": "which atoms of a molecule a prediction depends on, as a page",
+    "export": "a trained network as an ONNX or torch.export file that runs without gcaps",
     "evaluate": "cross-validate a method; every protocol from one run, the honest one first",
     "compare": "methods x data sets, fold by fold; resumable; on one machine or a cluster",
     "report": "a comparison as one page that opens offline, or as a table for a paper",

@@ -83,8 +83,16 @@ class Relations(Fittable):
             return np.empty(0, dtype=np.int64)
         labels = self._checked(graphs)
         code = self._codes(labels)
-        known = np.append(self._relation, -1 if len(self.rows_) <= MAX_RELATIONS else self.num_relations - 1)
-        return known[code]
+        return np.append(self._relation, self._other)[code]
+
+    def table(self) -> tuple[Array, Array, int]:
+        """Return the combinations [·, columns], the relation of each, and that of any other combination."""
+        return self.rows_, np.minimum(np.arange(len(self.rows_)), max(self.num_relations - 1, 0)), self._other
+
+    @property
+    def _other(self) -> int:
+        """Relation of labels that the training graphs lack."""
+        return -1 if len(self.rows_) <= MAX_RELATIONS else self.num_relations - 1
 
     def unseen(self, graphs: GraphSet) -> list[Unseen]:
         """Edge labels that the training graphs lack, and how many graphs have them."""

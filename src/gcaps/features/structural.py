@@ -219,9 +219,9 @@ class LabelFeatures(OneHotFeatures):
 
     def _of(self, values: list[Array], rare: list[Array]) -> Self:
         """Set the state from the labels of each column of labels, and those of them that are rare."""
-        self.values_, self.rare_ = values, rare
-        self._frequent = [np.setdiff1d(every, few) for every, few in zip(values, rare, strict=True)]
-        self._widths = [len(own) + (len(few) > 0) for own, few in zip(self._frequent, rare, strict=True)]
+        self.values_, self.rare_ = values, rare  # and ``frequent``: labels with a column of their own
+        self.frequent = [np.setdiff1d(every, few) for every, few in zip(values, rare, strict=True)]
+        self._widths = [len(own) + (len(few) > 0) for own, few in zip(self.frequent, rare, strict=True)]
         return self
 
     @property
@@ -235,7 +235,7 @@ class LabelFeatures(OneHotFeatures):
         if labels.shape[1] != len(self.values_):
             raise DataError(f"{graphs.name} has {labels.shape[1]} columns of node labels, expected {len(self.values_)}")
         found, first = np.empty(labels.shape, dtype=np.int32), 0
-        for number, (values, width) in enumerate(zip(self._frequent, self._widths, strict=True)):
+        for number, (values, width) in enumerate(zip(self.frequent, self._widths, strict=True)):
             at = positions(values, labels[:, number])
             other = first + len(values) if width > len(values) else -1
             found[:, number] = np.where(at >= 0, at + first, other)

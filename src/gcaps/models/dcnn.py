@@ -56,7 +56,7 @@ def diffused(batch: Batch, hops: int) -> Tensor:
     """[B, H + 1, d] means (1/N) 1ᵀ Pʲ X of each graph, j = 0..H."""
     # merged nodes are visited m times as often as each of them; the columns of visits are (Pᵀ)ʲ 1/N with Pᵀ = A D⁻¹
     walk = batch_filter("random_walk", batch)
-    count = batch.dense.new_ones(len(batch.batch)) if batch.multiplicity is None else batch.multiplicity
+    count = batch.dense.new_ones(batch.batch.size(0)) if batch.multiplicity is None else batch.multiplicity
     nodes = segment_sum(count.unsqueeze(1), batch.batch, batch.ptr, None)
     visits = [count.unsqueeze(1) / nodes[batch.batch]]
     for _ in range(hops):
@@ -67,15 +67,20 @@ def diffused(batch: Batch, hops: int) -> Tensor:
 
 def _one_hot_sums(batch: Batch, weights: Tensor) -> Tensor:
     """[B, J, one_hot] sums of weights [n, J] over the nodes of each graph that have a one in each column."""
+    if batch.one_hot_index is None:
+        return weights.new_zeros(batch.ptr.size(0) - 1, weights.size(1), 0)
     columns = batch.one_hot + 1  # the last is for labels that were not seen in training
     sums = weights.new_zeros(batch.num_graphs * columns, weights.size(1))
-    if batch.one_hot_index is not None:
-        for column in torch.where(batch.one_hot_index < 0, batch.one_hot, batch.one_hot_index).T:
-            sums.index_add_(0, batch.batch * columns + column, weights)
+    for column in torch.where(batch.one_hot_index < 0, batch.one_hot, batch.one_hot_index).T:
+        sums.index_add_(0, batch.batch * columns + column, weights)
     return sums.view(batch.num_graphs, columns, weights.size(1))[:, :-1].transpose(1, 2)
 
 
 def _dense_sums(batch: Batch, weights: Tensor) -> Tensor:
     """[B, J, d − one_hot] sums of the dense rows, weighted by weights [n, J]."""
+    if torch.compiler.is_compiling():
+        products = weights.unsqueeze(2) * batch.dense.unsqueeze(1)
+        sums = products.new_zeros(batch.ptr.size(0) - 1, *products.shape[1:])
+        return sums.index_add(0, batch.batch, products)
     nodes = torch.arange(len(weights), device=weights.device)
     return torch.stack([CSR(batch.ptr, nodes, w).matmul(batch.dense) for w in weights.T.contiguous()], dim=1)

@@ -78,14 +78,30 @@ class RandomCapsuleSVM(Network):
 
         Logits of classes are sums of decision values over the temperature, −∞ for a class without training graphs.
         """
-        z = ((self.embed(batch).detach() - self.mean) * self.scale).cpu().numpy()
-        distances = torch.from_numpy(city_block(z, self.support.cpu().numpy())).to(self.gamma)
+        z = (self.embed(batch).detach() - self.mean) * self.scale
+        if torch.compiler.is_compiling():
+            distances = plain_city_block(z, self.support).to(self.gamma)
+        else:
+            distances = torch.from_numpy(city_block(z.cpu().numpy(), self.support.cpu().numpy())).to(self.gamma)
         values = torch.exp(-self.gamma * distances) @ self.coefficients.T + self.intercepts
         if self.task != "classification":
             return (values / self.temperature).float()
-        logits = values.new_full((len(z), self.outputs), -torch.inf)
-        logits[:, self.present] = class_sums(values, self.pairs, len(self.present)) / self.temperature
-        return logits.float()
+        sums = class_sums(values, self.pairs, len(self.present)) / self.temperature
+        absent = sums.new_full((z.size(0), 1), -torch.inf)
+        place = torch.full((self.outputs,), len(self.present), device=z.device)
+        place = place.index_copy(0, self.present, torch.arange(len(self.present), device=z.device))
+        return torch.cat([sums, absent], dim=1).index_select(1, place).float()
+
+
+ENTRIES = 1 << 16
+"""Entries of one graph that :func:`plain_city_block` compares at a time."""
+
+
+def plain_city_block(a: Tensor, b: Tensor) -> Tensor:
+    """[m, n] distances Σ_k |a_ik − b_jk|, for programs that are recorded: some rows of b [n, d] at a time."""
+    rows = max(ENTRIES // max(b.size(1), 1), 1)
+    pieces = [b[first : first + rows] for first in range(0, b.size(0), rows)]
+    return torch.cat([(a.unsqueeze(1) - piece).abs().sum(2) for piece in pieces], dim=1)
 
 
 def class_sums(values: Tensor, pairs: list[tuple[int, int]], classes: int) -> Tensor:

@@ -64,7 +64,7 @@ class Filter(NamedTuple):
 
     def transposed_order(self) -> Tensor:
         """[e] position in A of each entry of Aᵀ, row by row."""
-        return torch.argsort(self.A.col * len(self.A.rowptr) + self.A.rows(), stable=True)
+        return torch.argsort(self.A.col * self.A.rowptr.size(0) + self.A.rows(), stable=True)
 
     @property
     def requires_grad(self) -> bool:
@@ -199,7 +199,7 @@ def batch_filter(name: str, batch: Batch, num_relations: int = 1) -> Filter:
         batch: the batch.
         num_relations: number of relations of the layers; with 1, ``batch.edge_type`` is ignored.
     """
-    A = CSR(batch.rowptr, batch.col, batch.weight)
+    A = CSR(batch.rowptr, batch.col, batch.weight, loops=batch.row is not None, row=batch.row)
     relation = batch.edge_type if num_relations > 1 else None
     if batch.multiplicity is None or batch.weight is None:
         M = _filter(name, A, A, batch.dense, batch.batch, relation, num_relations)
@@ -265,7 +265,7 @@ def _scaled(A: CSR, left: Tensor | None, right: Tensor | None) -> CSR:
         if vector is not None:
             factor = vector[at()]
             value = factor if value is None else value * factor
-    return CSR(A.rowptr, A.col, value, A.loops)
+    return A._replace(value=value)
 
 
 def stack_relations(M: Filter, dtype: torch.dtype) -> Filter:
@@ -273,11 +273,14 @@ def stack_relations(M: Filter, dtype: torch.dtype) -> Filter:
     if M.relation is None:
         return M
     R, relation, entry, factor = M.relations, M.relation, None, None
-    if torch.compiler.is_compiling() or bool((relation < 0).any()):
+    if M.A.row is not None:
+        entry, relation, factor = _with_divided(relation, R)
+    elif torch.compiler.is_compiling() or bool((relation < 0).any()):
         entry, relation, factor = _divided(relation, R)
     rows, col = (at if entry is None else at[entry] for at in (M.A.rows(), M.A.col))
     row, col = rows * R + relation, col * R + relation
     count = (M.A.rowptr.size(0) - 1) * R
+    as_given = M.A.row is not None  # entries in any order stay in theirs
     # entries are in the order of rows and columns, so a stable sort by one end keeps the other in order
     order, order_t = torch.argsort(row, stable=True), torch.argsort(col, stable=True)
     ptr, ptr_t = pointer(row, count), pointer(col, count)
@@ -287,11 +290,12 @@ def stack_relations(M: Filter, dtype: torch.dtype) -> Filter:
         if factor is not None:
             share = factor.to(dtype) / R
             value = share if value is None else value * share
+        if as_given:
+            return CSR(ptr, col, value, of.loops, row), CSR(ptr_t, row, value, of.loops, col)
         values = (None, None) if value is None else (value[order], value[order_t])
         return CSR(ptr, col[order], values[0], of.loops), CSR(ptr_t, row[order_t], values[1], of.loops)
 
-    at = order if entry is None else entry[order]
-
+    at = order if entry is None else entry if as_given else entry[order]
     return Filter(
         None if M.shares is None else M.shares.reshape(-1, 1),
         *pair(M.off),
@@ -319,6 +323,19 @@ def _divided(relation: Tensor, R: int) -> tuple[Tensor, Tensor, Tensor]:
     own = relation[entry]
     unknown = own < 0
     return entry, torch.where(unknown, position, own), torch.where(unknown, 1, R)
+
+
+def _with_divided(relation: Tensor, R: int) -> tuple[Tensor, Tensor, Tensor]:
+    """As :func:`_divided`, in another order: all entries, of which unknown ones count nothing, then the divided ones.
+
+    For exported programs, in which a number of entries may depend on values.
+    """
+    every = torch.arange(relation.size(0), device=relation.device)
+    unknown = torch.nonzero(relation < 0).squeeze(1)
+    entry = torch.cat([every, unknown.unsqueeze(1).expand(-1, R).flatten()])
+    divided = torch.arange(R, device=relation.device).expand(unknown.size(0), R).flatten()
+    factor = torch.cat([torch.where(relation < 0, 0, R), torch.ones_like(divided)])
+    return entry, torch.cat([relation.clamp_min(0), divided]), factor
 
 
 def gated(M: Filter, gate: Tensor) -> Filter:

@@ -115,7 +115,7 @@ def first_rows(parts: Sequence[Tensor], k: int, index: Tensor, ptr: Tensor, coun
     offset = torch.arange(k, device=ptr.device)
     present = offset < ptr.diff()[:, None]
     padded = torch.cat([order, order.new_full((1,), -1)])
-    return padded[torch.where(present, ptr[:-1, None] + offset, len(order))]
+    return padded[torch.where(present, ptr[:-1, None] + offset, order.size(0))]
 
 
 def content_order(parts: Sequence[Tensor], index: Tensor, ptr: Tensor) -> Tensor:
@@ -129,7 +129,7 @@ def content_order(parts: Sequence[Tensor], index: Tensor, ptr: Tensor) -> Tensor
         index: [n] graph of each row.
         ptr: [B+1] first row of each graph.
     """
-    n = len(index)
+    n = index.size(0)
     if is_supported(parts[0]):
         order = torch.empty(n, dtype=torch.int64)
         given = tuple(part.detach().contiguous().numpy() for part in parts)

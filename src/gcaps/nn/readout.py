@@ -50,6 +50,7 @@ def repeat_rows(x: Tensor, index: Tensor, ptr: Tensor, multiplicity: Tensor | No
 def num_segments(index: Tensor) -> int:
     """Number of graphs in ``index``; while compiling, a symbolic number."""
     last: int = index.max().item()  # type: ignore[assignment]  # int() would make it a constant of the program
+    torch._check(last >= 0)  # type: ignore[no-untyped-call]
     return last + 1
 
 
@@ -77,6 +78,9 @@ class _SegmentMean(torch.autograd.Function):
 
 def segment_sum(x: Tensor, index: Tensor, ptr: Tensor, count: Tensor | None) -> Tensor:
     """[B, c] sum of the rows of each graph in x [n, c], each counted ``count`` [n] times, or once."""
+    if torch.compiler.is_compiling():
+        rows = x if count is None else x * count.unsqueeze(1)
+        return x.new_zeros(ptr.size(0) - 1, x.size(1)).index_add(0, index, rows)
     total: Tensor = _SegmentSum.apply(x, index, ptr, count)  # type: ignore[no-untyped-call]
     return total
 

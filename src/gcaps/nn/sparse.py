@@ -20,9 +20,15 @@ class CSR(NamedTuple):
     """[e], or None if every entry is one."""
     loops: bool = False
     """Whether self-loops are stored, with weight zero; see :func:`from_edge_index`."""
+    row: Tensor | None = None
+    """[e] row of each entry, in an exported program: entries may then be in any order."""
 
     def matmul(self, x: Tensor) -> Tensor:
         """Product with x [n, c]."""
+        if self.row is not None:
+            terms = x.index_select(0, self.col)
+            terms = terms if self.value is None else terms * self.value.to(x.dtype).unsqueeze(1)
+            return x.new_zeros(self.rowptr.size(0) - 1, x.size(1)).index_add(0, self.row, terms)
         return F.embedding_bag(
             # The fastest sparse product of torch on CPU (about 3 times as fast as MKL's CSR product); it sums each row
             # in a fixed order and takes plain tensors, which can be traced and exported.
@@ -36,6 +42,8 @@ class CSR(NamedTuple):
 
     def rows(self) -> Tensor:
         """[e] row of each entry."""
+        if self.row is not None:
+            return self.row
         count = self.rowptr.diff()
         nodes = torch.arange(count.size(0), device=count.device)
         return torch.repeat_interleave(nodes, count, output_size=self.col.size(0))
