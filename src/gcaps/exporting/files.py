@@ -189,10 +189,10 @@ def _write_onnx(
 
 def _stable_sort(values: Any, stable: bool = True, dim: int = -1, descending: bool = False) -> Any:
     """Sort as torch does, in ONNX, where the first of equal values comes first by definition."""
-    from onnxscript import opset18 as op
+    from onnxscript import opset18
 
-    length = op.Gather(op.Shape(values), op.Constant(value_ints=[dim]))
-    return op.TopK(values, length, axis=dim, largest=int(descending), sorted=1)
+    op: Any = opset18  # its types know no constants
+    return op.TopK(values, op.Gather(op.Shape(values), [dim]), axis=dim, largest=int(descending), sorted=1)
 
 
 def _name_dimensions(page: Any, inputs: list[Input]) -> None:
