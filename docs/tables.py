@@ -355,7 +355,9 @@ def uncertainty() -> str:
         mean, std = row["mean"], row["std"]
         covered = [percent(mean[f"coverage {c}"], std[f"coverage {c}"]) for c in (0.8, 0.9, 0.95)]
         errors = [percent(mean.get(f"ece {when}")) for when in ("before", "after")]
-        rows.append([row["data"], f"`{row['how']}`", *covered, f"{mean['size 0.9']:.2f}", *errors, percent(mean["novel"])])
+        rows.append(
+            [row["data"], f"`{row['how']}`", *covered, f"{mean['size 0.9']:.2f}", *errors, percent(mean["novel"])]
+        )
     head = ["data set", "calibration", "coverage 80", "90", "95", "size at 90", "ECE before", "after", "novel"]
     return markdown(head, rows)
 
