@@ -4,7 +4,7 @@
 
 Each set is divided at random 20 times: four graphs in five train a method with `fit_calibrated`, the others are tested.
 Cheap methods with fixed settings: `wl` (three refinements, C = 1), and a forest of 50 trees on fingerprints where the
-target is a number. GCAPS_DATA names the folders of the sets.
+target is a number. GCAPS_DATA names the folder of the sets; a set may also be a path, such as molecules/ESOL.csv.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def test_one(model: GraphEstimator, test: GraphSet) -> dict[str, Any]:
 
 
 def measure(name: str, how: str, splits: int) -> dict[str, Any]:
-    target = VALUES.get(name)
+    target = VALUES.get(Path(name).stem)
     graphs = gcaps.load(name) if target is None else gcaps.load(name, target=target)
     method, task = ("wl", "classification") if target is None else ("ecfp", "regression")
     rows = []
@@ -66,7 +66,7 @@ def measure(name: str, how: str, splits: int) -> dict[str, Any]:
         rows.append(test_one(model, graphs.subset(np.sort(order[cut:]))))
     means = {key: float(np.mean([row[key] for row in rows])) for key in rows[0]}
     deviations = {key: float(np.std([row[key] for row in rows], ddof=1)) for key in rows[0]}
-    return {"data": name, "how": how, "method": method, "splits": splits, "mean": means, "std": deviations}
+    return {"data": Path(name).stem, "how": how, "method": method, "splits": splits, "mean": means, "std": deviations}
 
 
 def main() -> None:
@@ -75,7 +75,10 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    rows = []
+    rows: list[dict[str, Any]] = []
+    if given.json and given.json.exists():  # results of other sets stay
+        done = {Path(name).stem for name in given.names}
+        rows = [row for row in json.loads(given.json.read_text(encoding="utf-8"))["rows"] if row["data"] not in done]
     table = Table(
         "data", "calibration", *(f"{c:.0%}" for c in COVERAGES), "size at 90%", "ECE before", "after", "novel"
     )
