@@ -126,6 +126,7 @@ def test_a_page_that_was_changed_after_saving_is_refused(model, tmp_path):
         (lambda page: page["state"]["features"]["labels"]["values"][0].reverse(), "ascend"),
         (lambda page: page["resolved"].update(layers=100_000), "layers"),
         (lambda page: page["resolved"].update(hidden=4096), "the settings make it"),
+        (lambda page: page["resolved"].update(unknown=1), "unknown: there is no such setting"),
         (lambda page: page["state"].update(in_channels=1 << 25), "the network takes"),
         (lambda page: page["target"]["classes"]["names"].reverse(), "ascend"),
         (lambda page: page["state"].update(seed="0"), "seed"),

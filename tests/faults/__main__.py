@@ -150,7 +150,7 @@ def table_of(title: str, state: State) -> list[Row]:
         Row(title, f"{total:,}: {told}", 0),
         *(Row(f"{title}: {kind}", f"{counts[kind]:,}", counts[kind]) for kind in BAD),
         Row(f"{title}: most memory", f"{memory[0]:,.0f} MiB ({memory[1]})", memory[0] > 1024),
-        Row(f"{title}: longest", f"{slowest[0]:.1f} s ({slowest[1]})", slowest[0] > 10),
+        Row(f"{title}: longest", f"{slowest[0]:.1f} s of processor time ({slowest[1]})", slowest[0] > 10),
     ]
 
 

@@ -436,6 +436,8 @@ def _settings(folder: Path) -> Iterator[Request]:
                 arguments = ["train", tu, "-o", out, "--method", method, f"--{name.replace('_', '-')}={text}"]
                 if name != "epochs" and "epochs" in kind.model_fields:
                     arguments.append("--epochs=1")
+                if method == "ensemble" and name != "methods":
+                    arguments.append("--methods=wl,sp")
                 wrong = numeric and text != "-1" and text != ""
                 yield {
                     "do": "verb",

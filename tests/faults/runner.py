@@ -29,8 +29,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 TIMEOUT = 20.0
-"""Seconds after which an input counts as a hang."""
+"""Seconds after which an input counts as a hang: of processor time, or of waiting for something."""
+PATIENCE = 300.0
+"""Seconds after which it is one in any case; until then, a process that wants to compute may wait for a processor."""
 ADDRESS_SPACE = 12 << 30
 """Limit on the virtual memory of a worker; what is resident is measured."""
 Request = dict[str, Any]
@@ -110,7 +114,7 @@ def act(request: Request, folder: Path) -> Iterator[Outcome]:
     if request["do"] == "mutants":
         yield from _mutants(request, folder)
         return
-    began = time.perf_counter()
+    began = processor_seconds()
     if request["do"] == "read":
         kind, text = classify(lambda: read_any(request["path"]))
     elif request["do"] == "verb":
@@ -120,7 +124,7 @@ def act(request: Request, folder: Path) -> Iterator[Outcome]:
     else:
         kind, text = classify(lambda: _fit(request))
     left = leftovers(request.get("out"), kind)
-    yield {"kind": kind, "text": text, "seconds": time.perf_counter() - began, "partial": left}
+    yield {"kind": kind, "text": text, "seconds": processor_seconds() - began, "partial": left}
 
 
 def _fit(request: Request) -> None:
@@ -224,11 +228,32 @@ def _mutants(request: Request, folder: Path) -> Iterator[Outcome]:
     for number in range(request["first"], request["last"]):
         content = mutated(sound, random.Random(f"{base.name}/{file}/{number}"))
         place.write_bytes(content)
-        began = time.perf_counter()
+        began = processor_seconds()
         kind, text = classify(lambda: read_any(str(goal)))
         unchanged = content == sound
-        seconds = time.perf_counter() - began
+        seconds = processor_seconds() - began
         yield {"kind": "sound" if unchanged else kind, "text": text, "seconds": seconds, "number": number}
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+def spent_by(process: int) -> float:
+    """Return the processor time of a process so far."""
+    with contextlib.suppress(psutil.Error):
+        had = psutil.Process(process).cpu_times()
+        return float(had.user + had.system)
+    return 0.0
+
+
+def waits_for_a_processor(process: int, seconds: float) -> bool:
+    """Whether a process has not had its seconds, and wants them: the machine is busy."""
+    with contextlib.suppress(psutil.Error):
+        status = psutil.Process(process).status()
+        return spent_by(process) < seconds and status in (psutil.STATUS_RUNNING, psutil.STATUS_DISK_SLEEP)
+    return False
 
 
 def peak_mib() -> float:
@@ -299,10 +324,13 @@ def _watched(requests: list[Request], folder: Path) -> Iterator[Outcome]:
             os._exit(0)
         os.close(writing)
         tally: Counter[str] = Counter()
-        slowest = most = 0.0
+        slowest = most = spent = 0.0
         at, began, ended, left, progress = 0, time.perf_counter(), False, b"", None
         while not ended:
             ready = select.select([reading], [], [], TIMEOUT)[0]
+            waited = time.perf_counter() - began
+            if not ready and waited < PATIENCE and waits_for_a_processor(process, spent + TIMEOUT):
+                continue
             part = os.read(reading, 1 << 16) if ready else b""
             left += part
             *lines, left = left.split(b"\n")
@@ -323,7 +351,7 @@ def _watched(requests: list[Request], folder: Path) -> Iterator[Outcome]:
                 else:
                     progress = message.get("number")
                     yield {**message, "of": done + message["of"]}
-                began = time.perf_counter()
+                began, spent = time.perf_counter(), spent_by(process)
             if not part:
                 break
         with contextlib.suppress(OSError):

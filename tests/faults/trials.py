@@ -152,7 +152,7 @@ def digest(path: Path) -> str:
     return found.hexdigest()
 
 
-TIMES = {"seconds", "fit_seconds", "created", "peak_mib", "versions", "command", "run", "sha256"}
+TIMES = {"seconds", "fit_seconds", "predict_seconds", "created", "peak_mib", "versions", "command", "run", "sha256"}
 
 
 def _plain(value: object) -> object:

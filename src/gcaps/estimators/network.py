@@ -156,6 +156,8 @@ class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
         config = config.model_copy(update={"device": usable_device(config.device)})
         found = validated(NetworkState, values, "the state of the network is damaged", ModelError)
         features, outputs = NodeFeatures.from_state(found.features), self.target_.outputs
+        if unknown := self.resolved_.keys() - kind.model_fields.keys() - found.shape_args.keys():
+            raise ModelError(f"{min(unknown)}: there is no such setting of {self.method}")
         require_columns(features, found.in_channels, found.shape_args, of_edges=network_class(config).takes_edges)
 
         def build() -> Network:
