@@ -203,7 +203,7 @@ def test_a_cached_file_under_another_name_is_not_taken(tmp_path):
 
 
 def test_the_cache_keeps_to_its_limit_and_drops_the_oldest(tmp_path):
-    cache = ArrayCache(tmp_path, limit=3000)
+    cache = ArrayCache(tmp_path, limit=3600)
     for number in range(4):
         cache.store(f"{number}" * 64, [np.zeros(100)])
         os.utime(tmp_path / ("0" * 64 + ".fgsd"), ns=(10**18 * 9, 10**18 * 9))

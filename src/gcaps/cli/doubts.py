@@ -41,7 +41,7 @@ class Doubts:
         from gcaps.estimators.conformal import require_coverage
 
         require_coverage(coverage)
-        _ = estimator.calibrated
+        estimator.known_uncertainty()
         if by_class and estimator.target_.classes is None:
             raise ConfigError("--by-class is for classes; this model predicts values")
         return cls(estimator, coverage, by_class)
@@ -61,7 +61,7 @@ class Doubts:
 
     def cells(self, graphs: GraphSet, scores: Floats) -> list[list[str]]:
         """Return the cells of each graph."""
-        target, found = self.estimator.target_, self.estimator.calibrated
+        target, found = self.estimator.target_, self.estimator.known_uncertainty()
         if target.classes is None:
             spread = self.estimator._spread(graphs) if found.spread else None
             ends = found.intervals(scores, self.coverage, spread)
@@ -139,7 +139,7 @@ class Doubts:
         """One line about all graphs."""
         of_classes = self.estimator.target_.classes is not None
         kind = "sets" if of_classes else "intervals"
-        graphs = self.estimator.calibrated.graphs
+        graphs = self.estimator.known_uncertainty().graphs
         parts = [f"{kind} for a coverage of {self.coverage:.0%}, from {graphs:,} calibration graphs"]
         if self.known:
             parts.append(f"they contain {self.covered / self.known:.1%} of {self.known:,} known targets")

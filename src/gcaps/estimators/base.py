@@ -172,11 +172,10 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     def novelty(self, X: Any) -> Novelty:
         """Return how similar graphs are to the training graphs, and which are unlike anything seen."""
         graphs = self.loaded(X)
-        return self.calibrated.domain.compare(graphs)
+        return self.known_uncertainty().domain.compare(graphs)
 
-    @property
-    def calibrated(self) -> Uncertainty:
-        """What the model knows of its errors.
+    def known_uncertainty(self) -> Uncertainty:
+        """Return what the model knows of its errors.
 
         Raises:
             ConfigError: it was not measured.
@@ -387,7 +386,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         The temperature of classes does not change which is the most probable; several binary targets have a slope and
         an offset each.
         """
-        return self.calibrated.probabilities(self.scores(X))
+        return self.known_uncertainty().probabilities(self.scores(X))
 
     def predict_set(self, X: Any, coverage: float = 0.9, *, by_class: bool = False) -> Array:
         """Return sets of classes that contain the true one with a probability of about ``coverage``.
@@ -401,7 +400,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
             [G, C] whether each class is in the set; for several binary targets [G, T, 2]. A set may be empty: no class
             is likely enough.
         """
-        return self.calibrated.sets(self.scores(X), coverage, by_class=by_class)
+        return self.known_uncertainty().sets(self.scores(X), coverage, by_class=by_class)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on graphs ``X`` with targets ``y``, by default their own.
@@ -443,7 +442,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
             [G, 2] lower and upper end in the units of ``y``, or [G, T, 2] where ``y`` has columns; infinite where there
             are too few calibration graphs.
         """
-        found, graphs = self.calibrated, self.loaded(X)
+        found, graphs = self.known_uncertainty(), self.loaded(X)
         ends = found.intervals(self.scores(graphs), coverage, self._spread(graphs) if found.spread else None)
         return ends if self.target_.columns else ends[:, 0]
 
