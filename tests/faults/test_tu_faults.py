@@ -163,9 +163,8 @@ def test_zip_bomb_is_refused_unread(archive, monkeypatch, capsys):
 
 
 def test_zip_that_unpacks_beyond_the_limit(archive, monkeypatch, capsys):
-    monkeypatch.setattr("gcaps.files.FREE_BYTES", 60)
-    monkeypatch.setenv("GCAPS_MAX_RATIO", "0")
-    assert "beyond the limit of 60" in _checked(archive, monkeypatch, capsys)
+    monkeypatch.setattr("gcaps.data.io.archive.max_unpacked", lambda packed: 60)
+    assert "unpacks to" in _checked(archive, monkeypatch, capsys)
 
 
 def test_unknown_compression(archive, monkeypatch, capsys):
