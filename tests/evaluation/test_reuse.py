@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from gcaps.errors import ConfigError
+from gcaps.estimators import auto
 from gcaps.evaluation import Comparison, compare
 from gcaps.evaluation.plan import digest_of_test
 
@@ -105,3 +106,21 @@ def test_auto_equals_what_it_is_resolved_to(small, tmp_path):
             report=told,
         )
         assert len(told.cells) == count
+
+
+def test_auto_of_a_record_is_what_it_was_when_the_record_was_made(small, tmp_path, monkeypatch):
+    fast = {"epochs": 2, "hidden": 4, "layers": 1, "ensemble_size": 1}
+    rule = auto.RULES["with_svm"]
+    with monkeypatch.context() as earlier:
+        earlier.setitem(auto.RULES, "with_svm", lambda config, facts: (False, "an earlier rule"))
+        compare(small, {"gcaps": ("gcaps", fast)}, folds=3, jobs=1).save(tmp_path / "r.json")
+        told = Computed()
+        again = {"folds": 3, "reuse": [tmp_path / "r.json"], "jobs": 1, "report": told}
+        compare(small, {"gcaps": ("gcaps", fast | {"with_svm": False})}, run=tmp_path / "explicit", **again)
+        assert told.cells == []
+    assert rule is auto.RULES["with_svm"]
+    compare(small, {"gcaps": ("gcaps", fast)}, run=tmp_path / "now", **again)
+    assert len(told.cells) == 3
+    taken = Comparison.read(tmp_path / "explicit")
+    taken.save(tmp_path / "taken.json")
+    assert {o.config["with_svm"] for o in Comparison.read(tmp_path / "taken.json").outcomes} == {"auto"}

@@ -37,7 +37,7 @@ def main() -> None:
     parser.add_argument("--short", action="store_true", help="a part of everything, in a few minutes")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--mutants", type=int, help="default 100,000, or 2,000 in the short form")
-    parser.add_argument("--only", default="", help="inputs, mutants, or names of trials")
+    parser.add_argument("--only", default="", help="inputs, mutants, names of trials, or table: nothing more")
     parser.add_argument("--to", type=Path, help="folder for the inputs, which is emptied first")
     parser.add_argument("--state", type=Path, help="file of what is done, which is not done again")
     parser.add_argument("--docs", action="store_true", help="write the table of everything in --state into the guide")
@@ -47,7 +47,8 @@ def main() -> None:
     folder = given.to or Path(tempfile.mkdtemp(prefix="faults-"))
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    make_bases(folder / "bases")
+    if only != {"table"}:
+        make_bases(folder / "bases")
     if not only or "inputs" in only:
         of_requests("inputs", list(corpus(folder, given.short)), folder, given.jobs, state)
     if not only or "mutants" in only:

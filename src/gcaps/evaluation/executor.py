@@ -21,7 +21,7 @@ from gcaps.evaluation.outcome import Outcome
 from gcaps.evaluation.plan import InMemory, Limits
 from gcaps.evaluation.supervise import Children, Listener, Recorder, Task, supervise
 
-TIMEOUT = 10
+TIMEOUT = 8
 """Seconds to wait for a scheduler's answer."""
 ARRIVAL_TIMEOUT = 300
 """Seconds to wait for a cluster's first worker, which may be queued itself."""

@@ -24,8 +24,9 @@ def recorded_cells(plan: Plan, records: Sequence[str | Path]) -> list[tuple[Cell
 
     A recorded cell is the plan's if graphs, fold, method, settings and seed are the same; names of data sets and rows
     do not matter. Settings that a record does not name have their default, and ``auto`` equals what it is resolved to
-    for the training graphs of the fold. Cells that failed or exceeded a limit are not taken. An outcome keeps the
-    command, the versions and the time of the record that it comes from.
+    for the training graphs of the fold: by this version here, and in a record by the version that computed it, if it
+    says. Cells that failed or exceeded a limit are not taken. An outcome keeps the settings, the command, the versions
+    and the time of the record that it comes from.
 
     Args:
         plan: of the comparison.
@@ -38,33 +39,33 @@ def recorded_cells(plan: Plan, records: Sequence[str | Path]) -> list[tuple[Cell
         for outcome in recorded.outcomes:
             entry = recorded.plan.entry(outcome.data, outcome.label)
             assert entry is not None
-            settings = None if outcome.result is None else _settings(entry)
+            settings = None if outcome.result is None else _settings(entry, outcome)
             if settings is not None:
                 known = recorded.plan.of(outcome.data)
-                for cell in wanted.cells(_Recorded(known, entry, settings, outcome.seed, outcome.fold)):
+                resolved = outcome.result.resolved if outcome.result is not None else {}
+                for cell in wanted.cells(_Recorded(known, entry, settings, resolved, outcome.seed, outcome.fold)):
                     found.setdefault(cell.fingerprint, (cell, _as(cell, outcome, recorded.plan.command)))
     return list(found.values())
 
 
 def _as(cell: Cell, outcome: Outcome, command: str) -> Outcome:
     """A recorded outcome under the names of the plan's cell."""
-    config = cell.configs[0] if len(cell.configs) == 1 else outcome.config
     return replace(
         outcome,
         data=cell.data,
         label=cell.label,
         fingerprint=cell.fingerprint,
-        config=config,
         command=outcome.command or command,
     )
 
 
-def _settings(entry: PlannedEntry) -> Settings | None:
-    """The settings of a recorded row, completed by defaults; None where this version has no such method or setting."""
+def _settings(entry: PlannedEntry, outcome: Outcome) -> Settings | None:
+    """The settings of a recorded cell, completed by defaults; None where this version has no such method or setting."""
     if entry.method not in METHODS:
         return None
+    own = [outcome.config] if len(entry.configs) == 1 and outcome.config is not None else entry.configs
     try:
-        return [config_class(entry.method).of(dict(config)).to_dict() for config in entry.configs]
+        return [config_class(entry.method).of(dict(config)).to_dict() for config in own]
     except ConfigError:
         return None
 
@@ -75,6 +76,8 @@ class _Recorded(NamedTuple):
     data: PlannedData
     entry: PlannedEntry
     settings: Settings
+    resolved: dict[str, Any]
+    """What ``auto`` was resolved to when it was computed; empty where the record does not say."""
     seed: int
     fold: int
 
@@ -117,17 +120,13 @@ class _Wanted:
         return digest == data.folds[str(recorded.seed)][recorded.fold]
 
     def _same_settings(self, cell: Cell, recorded: _Recorded) -> bool:
-        planned = list(cell.configs)
-        if planned == recorded.settings:
-            return True
-        if len(planned) != len(recorded.settings) or not any(
-            "auto" in (a[name], b[name])
-            for a, b in zip(planned, recorded.settings, strict=True)
-            for name in a
-            if a[name] != b[name]
-        ):
-            return False
-        return self._resolved(cell, planned) == self._resolved(cell, recorded.settings)
+        planned, theirs = list(cell.configs), recorded.settings
+        automatic = any("auto" in config.values() for config in (*planned, *theirs))
+        if not automatic or len(planned) != len(theirs):
+            return planned == theirs
+        if len(planned) == 1 and recorded.resolved:
+            theirs = [theirs[0] | recorded.resolved]
+        return self._resolved(cell, planned) == self._resolved(cell, theirs)
 
     def _resolved(self, cell: Cell, settings: Settings) -> Settings:
         assert cell.method is not None
