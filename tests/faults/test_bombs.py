@@ -44,5 +44,5 @@ def test_entities_of_xml_are_refused(tmp_path):
 
 def test_a_grid_is_counted_before_it_is_expanded():
     grid = {"gcaps": {name: [i / 200 for i in range(1, 200)] for name in ("lr", "decay", "validation")}}
-    with pytest.raises(ConfigError, match="7,880,599 configurations"):
+    with pytest.raises(ConfigError, match="7,880,599 combinations"):
         configurations("gcaps", grid)
