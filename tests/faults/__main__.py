@@ -28,7 +28,7 @@ BAD = ("traceback", "foreign", "hang", "crash", "accepted though wrong", "partia
 SHARE = 50
 """Mutants of one request."""
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "reliability.md"
-BEGIN, END = "<!-- table of make faults -->", "<!-- end of the table -->"
+BEGIN, END = "<!-- outcome of make faults -->", "<!-- end of the table -->"
 
 
 def main() -> None:
