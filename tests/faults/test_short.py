@@ -1,4 +1,4 @@
-"""A part of ``make faults`` in every run of the tests: inputs, mutants and one signal."""
+"""A part of ``make faults`` in every run of the tests: inputs and mutants. Trials with processes are left to it."""
 
 import random
 
@@ -8,7 +8,6 @@ from tests.faults.__main__ import mutants
 from tests.faults.bases import make_bases
 from tests.faults.corpus import corpus
 from tests.faults.runner import classify, mutated, run
-from tests.faults.trials import TRIALS
 
 BAD = ("traceback", "foreign", "hang", "crash")
 INPUTS = 100
@@ -51,10 +50,3 @@ def test_the_harness_survives_and_reports_what_it_looks_for(folder):
 
     assert classify(foreign)[0] == "foreign"
     assert mutated(b"abc", random.Random(1)) == mutated(b"abc", random.Random(1))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.__name__)
-def test_trials_of_processes(trial, folder):
-    row = trial(folder, True)
-    assert row.failures == 0, row
