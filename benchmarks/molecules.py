@@ -13,8 +13,8 @@ molecules, has the validation part for that, the others do not see it.
 Every method is used through its command line, in processes of their own with one thread: ``gcaps train`` and ``gcaps
 predict``; ``chemprop train`` and ``chemprop predict`` of an environment of its own (python -m venv E; E/bin/pip install
 torch==2.13.0 chemprop==2.3.1; --chemprop E/bin/chemprop); RDKit and scikit-learn by ``benchmarks/molecules.py forest``.
-Times are processor seconds of the process, imports and reading included, peaks are resident memory. ``chemprop@K`` is
-the K-th model of chemprop's ensemble; the table averages those there are.
+Times are processor seconds of the process, imports and reading included, peaks are resident memory. ``chemprop@1`` to
+``chemprop@5`` are the models of chemprop's ensemble, each with a seed of its own; the table averages their predictions.
 """
 
 from __future__ import annotations
@@ -374,7 +374,7 @@ def ensembles(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the mean of chemprop's models wherever all five were trained."""
     members: dict[tuple[str, str, int], list[dict[str, Any]]] = defaultdict(list)
     for cell in cells:
-        if cell["method"].startswith("chemprop"):
+        if cell["method"].startswith("chemprop@"):
             members[cell["data"], cell["split"], cell["seed"]].append(cell)
     found = []
     for some in members.values():
