@@ -81,8 +81,8 @@ def run(
     from gcaps.data.catalog import load
     from gcaps.data.targets import has_target, resolve_task
     from gcaps.estimators.auto import resolve
-    from gcaps.estimators.base import targets_of
     from gcaps.estimators.calibrating import fit_calibrated, remove_folds, require_how
+    from gcaps.estimators.problem import targets_of
     from gcaps.estimators.registry import make_estimator
     from gcaps.nn.distributed import is_first_process
     from gcaps.persistence import require_goal

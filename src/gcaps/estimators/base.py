@@ -6,9 +6,8 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypedDict, Unpack
+from typing import Any, ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -16,16 +15,17 @@ from sklearn.metrics import r2_score
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gcaps.config import CONFIGS, ClassConfig, Section
-from gcaps.data.arrays import LARGEST, Array, Floats, Ints
+from gcaps.config import CONFIGS, Section
+from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.molecules.preparation import MoleculePreparation
 from gcaps.data.prepared import PreparedSet
-from gcaps.data.targets import Target, Task, has_target, missing, target_array
+from gcaps.data.targets import Target, Task, missing
 from gcaps.errors import ConfigError, DataError, DataWarning, DivergenceError
 from gcaps.estimators.auto import Resolution
 from gcaps.estimators.novelty import Novelty
+from gcaps.estimators.problem import Problem, given_targets, posed, sample_weights, targets_of, with_targets
 from gcaps.estimators.uncertainty import How, Uncertainty
 from gcaps.training import Curves, Epoch, training_bar
 
@@ -52,22 +52,6 @@ class FitOptions(TypedDict, total=False):
     """Leave it there when the training is over; the caller removes it when the estimator is saved."""
     say: Callable[[str], None] | None
     """Called with a line about each step of a fit that has several, such as the members of an ensemble."""
-
-
-class Problem(NamedTuple):
-    """What an estimator is fitted to."""
-
-    target: Target
-    train: Ints
-    """Positions of the training graphs, without those of unknown target or of weight 0."""
-    y: Array
-    """Encoded targets of all graphs of the set (:meth:`gcaps.data.targets.Target.encode`)."""
-    weight: Floats | None
-    """[G] or [G, T] weights of all graphs, those of their classes included; None: all count the same."""
-
-    def training_weight(self) -> Floats | None:
-        """Return the weights of the training graphs."""
-        return None if self.weight is None else self.weight[self.train]
 
 
 class GraphEstimator(BaseEstimator):  # type: ignore[misc]
@@ -131,8 +115,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
                 missing values; a graph without any target is left out.
             sample_weight: [G] weight of each graph; by default all count the same.
         """
-        graphs = _with_targets(load(X, labelled=False), y)
-        return self.fit_all(graphs, sample_weight=_weights(sample_weight, len(graphs)))
+        graphs = with_targets(load(X, labelled=False), y)
+        return self.fit_all(graphs, sample_weight=sample_weights(sample_weight, len(graphs)))
 
     def fit_calibrated(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, how: How = "cross", folds: int = 5
@@ -150,8 +134,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         """
         from gcaps.estimators.calibrating import fit_calibrated
 
-        graphs = _with_targets(load(X, labelled=False), y)
-        fit_calibrated(self, graphs, how, folds, sample_weight=_weights(sample_weight, len(graphs)))
+        graphs = with_targets(load(X, labelled=False), y)
+        fit_calibrated(self, graphs, how, folds, sample_weight=sample_weights(sample_weight, len(graphs)))
         return self
 
     def calibrate(self, X: Any, y: Any = None) -> Self:
@@ -165,7 +149,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         """
         from gcaps.estimators.calibrating import measure
 
-        graphs = _with_targets(self.loaded(X), y)
+        graphs = with_targets(self.loaded(X), y)
         measure(self, graphs, graphs)
         return self
 
@@ -319,21 +303,11 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _start(self, prepared: PreparedSet, train: Ints, options: FitOptions) -> Problem:
         """Set ``target_`` from the training graphs; return what is to be fitted."""
-        graphs, train = prepared.graphs, np.asarray(train, np.int64)
-        y, weight = targets_of(graphs), options.get("sample_weight")
-        kept = has_target(y[train]) if weight is None else has_target(y[train]) & (weight[train] > 0)
-        if not kept.any():
-            raise DataError("no training graph has a target", graphs.name)
-        train = train[kept]
-        if len(train) < 2:
-            raise DataError("has one training graph; at least two are needed", graphs.name)
-        self.preparation_ = graphs.preparation
-        target = Target.of(y[train], self.task_of(y), graphs.target_names, graphs.name)
-        self.target_ = target
+        graphs = prepared.graphs
+        problem = posed(graphs, train, self.task_of, getattr(self, "class_weight", None), options.get("sample_weight"))
+        self.preparation_, self.target_ = graphs.preparation, problem.target
         self.curves_, self.epoch_, self.chosen_, self.uncertainty_ = None, 1, {}, None
-        encoded, given = target.encode(y), getattr(self, "class_weight", None)
-        by_class = ClassConfig.parse({"class_weight": given}).class_weight
-        return Problem(target, train, encoded, _with_class_weight(by_class, target, encoded, train, weight))
+        return problem
 
     @contextmanager
     def _progress(
@@ -408,7 +382,7 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
         Of several binary targets, the share of all known labels that are predicted correctly.
         """
         graphs = self.loaded(X)
-        truth = targets_of(graphs) if y is None else _targets(y, len(graphs))
+        truth = targets_of(graphs) if y is None else given_targets(y, len(graphs))
         predicted, known = self.predict(graphs), ~missing(truth)
         if y is None and len(unseen := np.setdiff1d(truth[known], self.classes_)):
             remedy = "in cross-validation pass y, so that folds are stratified"
@@ -449,7 +423,7 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R² on graphs ``X`` with targets ``y``, by default their own; the mean over several targets."""
         graphs = self.loaded(X)
-        truth = targets_of(graphs) if y is None else _targets(y, len(graphs))
+        truth = targets_of(graphs) if y is None else given_targets(y, len(graphs))
         predicted = self.predict(graphs).reshape(len(graphs), -1)
         table, known = truth.reshape(len(graphs), -1), ~missing(truth).reshape(len(graphs), -1)
         weight = np.ones(len(graphs)) if sample_weight is None else np.asarray(sample_weight, np.float64)
@@ -466,74 +440,3 @@ def load_fitted(path: Path) -> GraphEstimator:
     from gcaps import persistence
 
     return persistence.load_model(path)
-
-
-def targets_of(graphs: GraphSet) -> Array:
-    """Return ``graphs.y``.
-
-    Raises:
-        DataError: there is none.
-    """
-    if graphs.y is None:
-        raise DataError(f"{graphs.name} has no targets; pass y, or read a source that has them")
-    return graphs.y
-
-
-def _with_targets(graphs: GraphSet, y: Any) -> GraphSet:
-    """Return graphs with targets y, where some are given."""
-    if y is None:
-        return graphs
-    names = tuple(str(name) for name in getattr(y, "columns", ()))
-    return replace(graphs, y=_targets(y, len(graphs)), target_names=names)
-
-
-def _targets(y: Any, graphs: int) -> Array:
-    values = np.asarray(y)
-    if values.ndim not in (1, 2) or len(values) != graphs:
-        raise DataError(f"y must hold {graphs} targets, one row for each graph; given {values.dtype} {values.shape}")
-    if values.dtype.kind in "Ubf":
-        return values if values.dtype.kind != "f" else values.astype(np.float64)
-    if values.dtype.kind in "iu":
-        return values.astype(np.int64)
-    found = target_array([row.tolist() if isinstance(row, np.ndarray) else row for row in values])
-    if found is None:
-        raise DataError("y contains no value: all targets are missing")
-    return found
-
-
-def _weights(sample_weight: Any, graphs: int) -> Floats | None:
-    if sample_weight is None:
-        return None
-    values = np.asarray(sample_weight, dtype=np.float64)
-    with np.errstate(over="ignore"):
-        total = values.sum()
-    if values.shape != (graphs,) or not (np.isfinite(values) & (values >= 0)).all() or not 0 < total <= LARGEST:
-        raise DataError(
-            f"sample_weight must hold {graphs} finite weights of 0 or more, not all of them 0 and not beyond float32"
-        )
-    return values
-
-
-def _with_class_weight(given: Any, target: Target, y: Array, train: Ints, weight: Floats | None) -> Floats | None:
-    """Return weights [G] or [G, T] of all graphs times those of their classes; None if all are 1."""
-    if given is None or target.classes is None:
-        return weight
-    names = [str(value) for value in target.classes.tolist()]
-    table = y[:, None] if y.ndim == 1 else y
-    known = table >= 0  # −1 and NaN are no class
-    codes = np.where(known, table, 0).astype(np.int64)
-    factors = np.ones((table.shape[1], len(names)))
-    for t in range(table.shape[1]):
-        if given == "balanced":
-            own = train[known[train, t]]
-            counts = np.bincount(codes[own, t], minlength=len(names))
-            factors[t] = counts.sum() / (len(names) * np.maximum(counts, 1))
-        else:
-            factors[t] = [given.get(name, 1.0) for name in names]
-    if given != "balanced" and (unknown := set(given) - set(names)):
-        raise ConfigError(f"class_weight: there is no class {min(unknown)}; there are {', '.join(names)}")
-    found = factors[np.arange(table.shape[1]), codes]
-    found = found[:, 0] if y.ndim == 1 else found
-    if weight is None:
-        return found
-    return found * (weight if y.ndim == 1 else weight[:, None])

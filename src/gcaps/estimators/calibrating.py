@@ -13,10 +13,11 @@ from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Target, has_target
 from gcaps.errors import ConfigError, DataError
-from gcaps.estimators.base import FitOptions, GraphEstimator, Problem, targets_of
+from gcaps.estimators.base import FitOptions, GraphEstimator
 from gcaps.estimators.members import Member
 from gcaps.estimators.novelty import Domain
 from gcaps.estimators.out_of_fold import FoldFit, InnerFolds, Store, comparable, read_fit, write_fit
+from gcaps.estimators.problem import Problem, targets_of
 from gcaps.estimators.uncertainty import HOWS, How, Uncertainty
 from gcaps.kernels.multi_output import random_splits
 

@@ -18,9 +18,10 @@ from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Task
 from gcaps.errors import ConfigError
 from gcaps.estimators.auto import resolve
-from gcaps.estimators.base import FitOptions, GraphClassifier, GraphEstimator, GraphRegressor, Problem, State
+from gcaps.estimators.base import FitOptions, GraphClassifier, GraphEstimator, GraphRegressor, State
 from gcaps.estimators.members import Member, Memory, installed_mib, named
 from gcaps.estimators.out_of_fold import Folds, InnerFolds, Store, comparable
+from gcaps.estimators.problem import Problem
 from gcaps.estimators.search import Search, Standing
 from gcaps.estimators.stacking import IDENTITY, Calibration, Truth, Weighing, weigh
 

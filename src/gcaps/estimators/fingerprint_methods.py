@@ -18,7 +18,8 @@ from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.molecules.required import require_molecules
 from gcaps.data.prepared import PreparedSet
-from gcaps.estimators.base import GraphClassifier, Problem
+from gcaps.estimators.base import GraphClassifier
+from gcaps.estimators.problem import Problem
 from gcaps.estimators.tree_methods import TreeEstimator
 from gcaps.estimators.trees import Trees
 from gcaps.features.fingerprints import fingerprint_columns, fingerprints

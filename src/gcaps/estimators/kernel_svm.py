@@ -19,7 +19,8 @@ from gcaps.data.prepared import PreparedSet
 from gcaps.documents import Name, Page, validated
 from gcaps.errors import ConfigError, ModelError
 from gcaps.estimators.auto import Resolution, resolve
-from gcaps.estimators.base import FitOptions, GraphClassifier, GraphEstimator, GraphRegressor, Problem, State
+from gcaps.estimators.base import FitOptions, GraphClassifier, GraphEstimator, GraphRegressor, State
+from gcaps.estimators.problem import Problem
 from gcaps.kernels.base import GraphKernel, require_array
 from gcaps.kernels.multi_output import MultiOutputSVM, fit_multi_output, random_splits, score_of
 from gcaps.kernels.svm import SVM, accuracy_of, choose, class_scores, fit_svm, inner_splits

@@ -19,8 +19,9 @@ from gcaps.data.npy import read_npz
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Target
 from gcaps.errors import GcapsError
-from gcaps.estimators.base import FitOptions, GraphEstimator, Problem, load_fitted
+from gcaps.estimators.base import FitOptions, GraphEstimator, load_fitted
 from gcaps.estimators.members import Member
+from gcaps.estimators.problem import Problem
 from gcaps.files import read_bytes, replacing
 from gcaps.kernels.multi_output import random_splits
 from gcaps.kernels.svm import inner_splits

@@ -13,8 +13,9 @@ from gcaps.data.graphset import GraphSet
 from gcaps.data.molecules.required import require_molecules
 from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ConfigError
-from gcaps.estimators.base import FitOptions, Problem
+from gcaps.estimators.base import FitOptions
 from gcaps.estimators.kernel_svm import PENALTIES, Best, KernelClassifier, KernelEstimator
+from gcaps.estimators.problem import Problem
 from gcaps.kernels.base import GraphKernel
 from gcaps.kernels.gaussian_process import fit_gaussian_process
 from gcaps.kernels.tanimoto import Tanimoto, require_gram_memory

@@ -17,7 +17,8 @@ from gcaps.data.prepared import PreparedSet
 from gcaps.documents import Page, validated
 from gcaps.errors import ModelError
 from gcaps.estimators.auto import resolve
-from gcaps.estimators.base import FitOptions, GraphEstimator, Problem, State
+from gcaps.estimators.base import FitOptions, GraphEstimator, State
+from gcaps.estimators.problem import Problem
 from gcaps.estimators.trees import Trees
 from gcaps.training import Epoch
 
