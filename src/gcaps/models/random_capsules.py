@@ -78,19 +78,20 @@ class RandomCapsuleSVM(Network):
 
         Logits of classes are sums of decision values over the temperature, −∞ for a class without training graphs.
         """
-        z = (self.embed(batch).detach() - self.mean) * self.scale
-        if torch.compiler.is_compiling():
+        vectors = self.embed(batch)
+        z = ((vectors if batch.requires_grad else vectors.detach()) - self.mean) * self.scale
+        if torch.compiler.is_compiling() or batch.requires_grad:
             distances = plain_city_block(z, self.support).to(self.gamma)
         else:
             distances = torch.from_numpy(city_block(z.cpu().numpy(), self.support.cpu().numpy())).to(self.gamma)
         values = torch.exp(-self.gamma * distances) @ self.coefficients.T + self.intercepts
         if self.task != "classification":
-            return (values / self.temperature).float()
+            return (values / self.temperature).to(self.mean.dtype)
         sums = class_sums(values, self.pairs, len(self.present)) / self.temperature
         absent = sums.new_full((z.size(0), 1), -torch.inf)
         place = torch.full((self.outputs,), len(self.present), device=z.device)
         place = place.index_copy(0, self.present, torch.arange(len(self.present), device=z.device))
-        return torch.cat([sums, absent], dim=1).index_select(1, place).float()
+        return torch.cat([sums, absent], dim=1).index_select(1, place).to(self.mean.dtype)
 
 
 ENTRIES = 1 << 16
