@@ -156,12 +156,12 @@ class Motifs(NamedTuple):
     """[N] whether each node belongs to the motif; nowhere in graphs of class 0."""
 
 
-def make_motifs(graphs: int = 200, seed: int = 0, *, labelled: bool = True) -> Motifs:
-    """Generate random trees of 10 to 20 nodes; those of class 1 have a house attached, those of class 0 five more nodes.
+def make_motifs(graphs: int = 200, seed: int = 0, *, labelled: bool = True, decoys: bool = True) -> Motifs:
+    """Generate random trees of 10 to 20 nodes; in class 1 with a house attached, else with five more nodes.
 
     A house is a square with a triangle on it. With labels, the nodes of the tree have labels 0, 1 and 2 at random, the
-    corners of the square 3 and 4 by turns and the top 3. Five nodes of a graph of class 0 have these labels, too, no
-    two of them adjacent, so that it is the arrangement that decides.
+    corners of the square 3 and 4 by turns and the top 3. With decoys, five nodes of a graph of class 0 have these
+    labels, too, no two of them adjacent, so that it is the arrangement that decides; without, a label suffices.
     """
     rng = np.random.default_rng(seed)
     sizes = rng.integers(MOTIF_SIZES[0], MOTIF_SIZES[1] + 1, graphs) + len(HOUSE_LABELS)
@@ -179,7 +179,8 @@ def make_motifs(graphs: int = 200, seed: int = 0, *, labelled: bool = True) -> M
         else:
             chosen = _apart(tree, edges, house, rng)
         order = rng.permutation(n)
-        labels[ptr[g] + order[chosen]] = np.array(HOUSE_LABELS)[: len(chosen)]
+        if y[g] or decoys:
+            labels[ptr[g] + order[chosen]] = np.array(HOUSE_LABELS)[: len(chosen)]
         inside[ptr[g] + order[chosen]] = bool(y[g])
         ends.append(ptr[g] + order[np.array(edges)])
     u, v = np.concatenate(ends).T

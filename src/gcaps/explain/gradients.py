@@ -13,6 +13,7 @@ Everything is computed in float64.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
     from gcaps.estimators.network import NetworkEstimator
 
 GradientMethod = Literal["integrated-gradients", "saliency", "gradient-x-input"]
-STEPS = (32, 64, 128, 256)
-"""Points of the line; their number grows until contributions add up."""
+POINTS, PIECES, MAX_POINTS = 8, 4, 512
+"""Points of the quadrature of a piece of the line, pieces at first, and points of all pieces at most."""
 TOLERANCE = 0.01
 """Contributions add up if they miss f(X) − f(0) by at most this share of it."""
 NODES = 1 << 14
@@ -157,20 +158,61 @@ def weighs_edges(config: object) -> bool:
     return method == "gin"
 
 
-def integrated_gradients(gradient: Callable[[Floats, Floats], Floats], inputs: Floats, steps: int) -> Floats:
-    """Return integrated gradients from the baseline 0 by Gauss–Legendre quadrature.
+def integrated_gradients(
+    value: Callable[[float], float],
+    gradient: Callable[[Floats, Floats], Floats],
+    inputs: Floats,
+    *,
+    tolerance: float = TOLERANCE,
+    points: int = MAX_POINTS,
+) -> Floats:
+    r"""Return integrated gradients from the baseline 0 by adaptive Gauss–Legendre quadrature.
+
+    The line α x is cut into pieces. Over a piece [a, b] contributions should add up to f(b x) − f(a x), so that the
+    error of each is known, and the piece with the largest is halved until the errors add up to little. A confident
+    classifier jumps from 0 to 1 somewhere on the line, which points at equal distances would miss.
 
     Args:
+        value: α ↦ f(α x).
         gradient: (α [S], c [S]) ↦ Σ_s c_s ∇f(α_s x).
         inputs: x.
-        steps: points of the line.
+        tolerance: the sum of errors, as a share of |f(x) − f(0)|, at which it stops.
+        points: gradients that are computed at most.
 
     Returns:
         Contributions, in the shape of x.
     """
-    places, weights = np.polynomial.legendre.leggauss(steps)
-    found: Floats = inputs * gradient((places + 1) / 2, weights / 2)
-    return found
+    places, weights = np.polynomial.legendre.leggauss(POINTS)
+
+    def piece(a: float, b: float, low: float, high: float) -> _Piece:
+        part: Floats = inputs * gradient(a + (places + 1) / 2 * (b - a), weights / 2 * (b - a))
+        return _Piece(-abs(float(part.sum()) - (high - low)), a, b, low, high, part)
+
+    ends = np.linspace(0, 1, PIECES + 1).tolist()
+    values = [value(end) for end in ends]
+    pieces = [piece(*four) for four in zip(ends[:-1], ends[1:], values[:-1], values[1:], strict=True)]
+    heapq.heapify(pieces)
+    enough = tolerance * max(abs(values[-1] - values[0]), 1e-6)
+    while -sum(one.gap for one in pieces) > enough and POINTS * (len(pieces) + 1) <= points:
+        worst = heapq.heappop(pieces)
+        middle = (worst.a + worst.b) / 2
+        between = value(middle)
+        heapq.heappush(pieces, piece(worst.a, middle, worst.low, between))
+        heapq.heappush(pieces, piece(middle, worst.b, between, worst.high))
+    total: Floats = np.sum([one.part for one in pieces], axis=0)
+    return total
+
+
+class _Piece(NamedTuple):
+    """Contributions over a part [a, b] of the line; ordered by the error, the largest first."""
+
+    gap: float
+    """Minus the error."""
+    a: float
+    b: float
+    low: float
+    high: float
+    part: Floats
 
 
 def attribute(model: DifferentiableModel, graph: int, method: GradientMethod, *, edges: bool = True) -> Attribution:
@@ -183,14 +225,13 @@ def attribute(model: DifferentiableModel, graph: int, method: GradientMethod, *,
         edges: attribute to edges, too, where the network weighs them.
     """
     value, baseline = model.value(graph), model.value(graph, 0.0)
-    by_column = _attribution(model, graph, method, value - baseline, edges=False)
+    by_column = _attribution(model, graph, method, edges=False)
     ends = edges_of(model.source.graphs.subset([graph]))[0]
     to_edges: Floats | None = None
     if edges and model.weighs_edges:
         to_edges = np.zeros(len(ends.ends))
         if len(ends.ends):
-            bare = model.value(graph, 0.0, edges=True)
-            arcs = _attribution(model, graph, method, value - bare, edges=True)
+            arcs = _attribution(model, graph, method, edges=True)
             to_edges = arcs[ends.forward] + arcs[ends.back]
     return Attribution(
         value,
@@ -202,9 +243,7 @@ def attribute(model: DifferentiableModel, graph: int, method: GradientMethod, *,
     )
 
 
-def _attribution(
-    model: DifferentiableModel, graph: int, method: GradientMethod, difference: float, *, edges: bool
-) -> Floats:
+def _attribution(model: DifferentiableModel, graph: int, method: GradientMethod, *, edges: bool) -> Floats:
     """Return contributions of features [n, d], or of arcs [e]."""
     gradient, inputs, one = model.gradient(graph, edges=edges), model.inputs(graph, edges=edges), np.ones(1)
     if method == "saliency":
@@ -213,9 +252,4 @@ def _attribution(
     if method == "gradient-x-input":
         product: Floats = inputs * gradient(one, one)
         return product
-    found = integrated_gradients(gradient, inputs, STEPS[0])
-    for steps in STEPS[1:]:
-        if abs(found.sum() - difference) <= TOLERANCE * max(abs(difference), 1e-9):
-            break
-        found = integrated_gradients(gradient, inputs, steps)
-    return found
+    return integrated_gradients(lambda share: model.value(graph, share, edges=edges), gradient, inputs)

@@ -35,7 +35,6 @@ from gcaps.kernels.shortest_path import ShortestPath
 from gcaps.kernels.svm import SVM
 from gcaps.kernels.weisfeiler_lehman import WeisfeilerLehman, WLOptimalAssignment, color_hashes, refine
 
-
 COPIES = 1 << 23
 """Nodes and arcs of all copies of a graph whose graphlets are counted together."""
 SHOWN = 50
@@ -49,8 +48,8 @@ class Occurrences(NamedTuple):
     """[t]"""
     counts: Floats
     """[t] what each adds to its column of φ."""
-    share: csr_array
-    """[t, n] shares of the nodes that each is about; rows add up to one."""
+    spread: Callable[[Floats], Floats]
+    """Contributions of occurrences [t] → contributions of nodes [n], with the same sum."""
     kind: Ints
     """[t] what :attr:`words` and :attr:`kinds` tell apart, such as the number of the refinement."""
     kinds: Callable[[int], str]
@@ -165,7 +164,7 @@ def _of_graph(
     return SubstructureContributions(
         float(each.sum()) + bias,
         bias,
-        np.asarray(found.share.T @ each, np.float64),
+        found.spread(each),
         largest_first(features),
         _grouped(found, each),
     )
@@ -190,13 +189,10 @@ def occurrences(kernel: GraphKernel, graph: GraphSet) -> Occurrences:
 
 
 def _weisfeiler_lehman(kernel: WeisfeilerLehman, graph: GraphSet) -> Occurrences:
-    """A color after h refinements is about its node; it covers the nodes within h steps."""
+    """A color after h refinements covers the nodes within h steps of its node, in equal shares."""
     n, heights = graph.num_nodes, kernel.n_iter + 1
     colors = refine(graph, kernel.n_iter, labels=kernel.labels, edge_labels=kernel.compares_edge_labels(graph))
     hashes = color_hashes(colors).T.ravel()  # height by height
-    counts = np.ones(len(hashes))
-    if isinstance(kernel, WLOptimalAssignment):
-        hashes = _assigned(hashes)
     node, height = np.tile(np.arange(n), heights), np.repeat(np.arange(heights), n)
 
     def words(i: int) -> str:
@@ -210,18 +206,37 @@ def _weisfeiler_lehman(kernel: WeisfeilerLehman, graph: GraphSet) -> Occurrences
             return "labels of nodes" if kernel.labels and graph.node_labels is not None else "degrees"
         return f"neighborhoods within {h} step{'s' if h > 1 else ''}"
 
-    def covered(i: int) -> Ints:
-        return ball(graph, int(node[i]), int(height[i]))
-
     return Occurrences(
         hashes,
-        counts,
-        csr_array((np.ones(len(node)), node, np.arange(len(node) + 1)), shape=(len(node), n)),
+        np.ones(len(hashes)),
+        lambda each: spread_over_balls(graph, each.reshape(heights, n)),
         height,
         kinds,
         words,
-        covered,
+        lambda i: ball(graph, int(node[i]), int(height[i])),
     )
+
+
+def spread_over_balls(graph: GraphSet, each: Floats) -> Floats:
+    """Hand what each node has at each height h in equal shares to the nodes within h steps of it.
+
+    Args:
+        graph: a set of one graph of n nodes.
+        each: [heights, n]
+
+    Returns:
+        [n] with the same sum.
+    """
+    n, heights = graph.num_nodes, len(each)
+    A = csr_array((np.ones(len(graph.col)), graph.col, graph.rowptr), shape=(n, n))
+    total: Floats = np.zeros(n)
+    for first, last in strides(np.full(n, n), COPIES):
+        part = slice(first, last)
+        steps = dijkstra(A, directed=False, indices=np.arange(first, last), unweighted=True, limit=heights)
+        for h, own in enumerate(each[:, part]):
+            near = steps <= h
+            total += (own / near.sum(axis=1)) @ near
+    return total
 
 
 def _assigned(hashes: Hashes) -> Hashes:
@@ -239,17 +254,14 @@ def _assigned(hashes: Hashes) -> Hashes:
 def _assignment(kernel: WLOptimalAssignment, graph: GraphSet) -> Occurrences:
     """As Weisfeiler-Lehman; the first, second, … node of a color is about all nodes of that color alike."""
     found = _weisfeiler_lehman(kernel, graph)
-    colors = refine(graph, kernel.n_iter, labels=kernel.labels, edge_labels=kernel.compares_edge_labels(graph))
-    _, color, count = np.unique(color_hashes(colors).T.ravel(), return_inverse=True, return_counts=True)
+    _, color, count = np.unique(found.hashes, return_inverse=True, return_counts=True)
     color = color.ravel()
-    order = np.argsort(color, kind="stable")
-    first = np.concatenate([[0], np.cumsum(count)])[:-1]
-    sizes = count[color]
-    ptr = np.concatenate([[0], np.cumsum(sizes)])
-    place = np.arange(ptr[-1]) - np.repeat(ptr[:-1], sizes) + np.repeat(first[color], sizes)
-    node = order[place] % graph.num_nodes
-    share = csr_array((np.repeat(1.0 / sizes, sizes), node, ptr), shape=(len(color), graph.num_nodes))
-    return found._replace(share=share)
+
+    def spread(each: Floats) -> Floats:
+        alike: Floats = (np.bincount(color, each, len(count)) / count)[color]
+        return found.spread(alike)
+
+    return found._replace(hashes=_assigned(found.hashes), spread=spread)
 
 
 def _shortest_paths(kernel: ShortestPath, graph: GraphSet) -> Occurrences:
@@ -281,7 +293,7 @@ def _shortest_paths(kernel: ShortestPath, graph: GraphSet) -> Occurrences:
     return Occurrences(
         hashes,
         counts,
-        csr_array((np.full(2 * len(u), 0.5), ends.ravel(), 2 * np.arange(len(u) + 1)), shape=(len(u), n)),
+        lambda each: (np.bincount(u, each, n) + np.bincount(v, each, n)) / 2,
         length,
         lambda d: f"pairs at {unit} {d}",
         words,
@@ -315,7 +327,7 @@ def _exact_graphlets(kernel: Graphlet, graph: GraphSet) -> Occurrences:
     return Occurrences(
         np.tile(whole.hashes, n),
         inside.ravel() / k,
-        csr_array((np.ones(n * kinds), node, np.arange(n * kinds + 1)), shape=(n * kinds, n)),
+        lambda each: np.bincount(node, each, n).astype(np.float64),
         kind,
         lambda number: names[number],
         lambda i: names[int(kind[i])],
@@ -346,11 +358,10 @@ def _sampled_graphlets(kernel: Graphlet, graph: GraphSet) -> Occurrences:
     nodes, hashes, counts = nodes[drawn], found.hashes[drawn], found.counts[drawn]
     names = {int(h): _graphlet_words(int(code), k) for h, code in zip(hashes, codes[drawn], strict=True)}
     kinds, kind = np.unique(hashes, return_inverse=True)
-    total = len(hashes)
     return Occurrences(
         hashes,
         counts,
-        csr_array((np.full(total * k, 1 / k), nodes.ravel(), k * np.arange(total + 1)), shape=(total, n)),
+        lambda each: np.bincount(nodes.ravel(), np.repeat(each / k, k), n).astype(np.float64),
         kind.ravel(),
         lambda number: names[int(kinds[number])],
         lambda i: names[int(hashes[i])],

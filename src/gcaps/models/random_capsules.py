@@ -11,7 +11,7 @@ from gcaps.batching.batch import Batch
 from gcaps.data.targets import Task
 from gcaps.models.gcaps import GCAPS
 from gcaps.models.network import Network
-from gcaps.nn.cpu.distances import city_block
+from gcaps.nn.cpu.distances import city_block, differentiable_city_block
 
 
 class RandomCapsuleSVM(Network):
@@ -80,8 +80,10 @@ class RandomCapsuleSVM(Network):
         """
         vectors = self.embed(batch)
         z = ((vectors if batch.requires_grad else vectors.detach()) - self.mean) * self.scale
-        if torch.compiler.is_compiling() or batch.requires_grad:
+        if torch.compiler.is_compiling():
             distances = plain_city_block(z, self.support).to(self.gamma)
+        elif batch.requires_grad:
+            distances = differentiable_city_block(z, self.support).to(self.gamma)
         else:
             distances = torch.from_numpy(city_block(z.cpu().numpy(), self.support.cpu().numpy())).to(self.gamma)
         values = torch.exp(-self.gamma * distances) @ self.coefficients.T + self.intercepts
