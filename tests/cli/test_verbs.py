@@ -113,8 +113,11 @@ def test_evaluate_writes_json_and_html(tmp_path):
 
 def test_demo_leaves_a_comparison_a_report_and_a_model(tmp_path):
     found = run("demo", "-o", tmp_path / "d", "--epochs", 1)
-    assert sorted(p.name for p in (tmp_path / "d").iterdir()) == ["model", "report.html", "run"]
+    written = ["explanation.html", "known.gset", "model", "new.gset", "report.html", "run"]
+    assert sorted(p.name for p in (tmp_path / "d").iterdir()) == written
+    assert "with 90% confidence its class is" in found.stdout
     assert "Done in" in found.stdout
+    assert found.stdout.count("gcaps train ") == 2, "for these graphs, and for one's own"
 
 
 @pytest.mark.parametrize(
