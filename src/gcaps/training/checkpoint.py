@@ -16,13 +16,15 @@ from torch import Tensor
 
 from gcaps.documents import Count, Name, Number, Page, parse_json, validated
 from gcaps.errors import CheckpointWarning, DataError, GcapsError
-from gcaps.files import MAX_BYTES, exists, read_bytes, replacing
+from gcaps.files import MAX_BYTES, exists, limit_of, read_bytes, replacing
 from gcaps.nn.distributed import is_first_process
 from gcaps.training.loop import TrainingRun
 
 FILE = "checkpoint.state"
 """The only file of a checkpoint: a SHA-256 digest, and a safetensors file with the JSON page as one of its tensors."""
 _DIGEST, _PAGE = 32, "page"
+SECONDS = 20
+"""Least time between two checkpoints; ``GCAPS_CHECKPOINT_SECONDS``."""
 
 
 class CheckpointState(NamedTuple):
@@ -50,6 +52,14 @@ class CheckpointPage(Page):
     order: dict[Name, Any]
     """State of the generator of the order of graphs; numpy checks it."""
     state: Progress
+
+
+def checkpoint_seconds() -> int:
+    """Least number of seconds between two checkpoints; the environment variable ``GCAPS_CHECKPOINT_SECONDS``.
+
+    0: a checkpoint after every epoch.
+    """
+    return limit_of("GCAPS_CHECKPOINT_SECONDS", SECONDS, "seconds")
 
 
 class DamagedCheckpointError(GcapsError):
@@ -95,11 +105,11 @@ class Checkpoint:
         folder: its path; the checkpoint of another training is ignored, a damaged one with a warning.
         identity: everything that the training is a function of (settings, seed, data); only a checkpoint with the same
             identity is resumed.
-        every: minimum number of seconds between two checkpoints.
+        every: least number of seconds between two checkpoints; None: see :func:`checkpoint_seconds`.
     """
 
-    def __init__(self, folder: str | Path, identity: dict[str, Any], every: float = 20.0) -> None:
-        self.folder, self.every = Path(folder), every
+    def __init__(self, folder: str | Path, identity: dict[str, Any], every: float | None = None) -> None:
+        self.folder, self.every = Path(folder), checkpoint_seconds() if every is None else every
         self.identity: dict[str, Any] = json.loads(json.dumps(identity))
         self._last = time.monotonic()
 
