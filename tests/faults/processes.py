@@ -31,15 +31,21 @@ def environment(**more: str) -> dict[str, str]:
     return os.environ | threads | more
 
 
+def accept_signals() -> None:
+    """Accept the signals that a script's background and nohup ignore."""
+    for name in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(name, signal.SIG_DFL)
+
+
 def start(*arguments: object, **more: str) -> subprocess.Popen[str]:
-    """Start a verb that accepts interrupts, which jobs in the background of a script do not."""
+    """Start a verb that accepts all signals, which jobs in the background and below nohup do not."""
     return subprocess.Popen(
         [sys.executable, "-m", "gcaps", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=environment(**more),
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
+        preexec_fn=accept_signals,
     )
 
 

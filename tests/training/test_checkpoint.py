@@ -7,7 +7,7 @@ from gcaps.config import Config
 from gcaps.disk import StorageError
 from gcaps.errors import CheckpointWarning, ConfigError
 from gcaps.training import checkpoint as checkpoints
-from gcaps.training.checkpoint import FILE, Checkpoint, read_checkpoint, write_checkpoint
+from gcaps.training.checkpoint import FILE, Checkpoint, read_checkpoint, remove_checkpoint, write_checkpoint
 from tests.training.fitting import fit
 
 SMALL = {"hidden": 4, "layers": 2, "rank": 4, "fc": 8, "epochs": 6}
@@ -69,6 +69,14 @@ def test_the_environment_says_how_often_a_training_is_saved(graphs, tmp_path, mo
     monkeypatch.setenv("GCAPS_CHECKPOINT_SECONDS", "often")
     with pytest.raises(ConfigError, match="GCAPS_CHECKPOINT_SECONDS is 'often'; it should be a number of seconds"):
         fit(graphs, chosen, config, 1, checkpoint=tmp_path / "kept")
+
+
+def test_what_is_in_the_way_of_a_checkpoint_is_left_there(tmp_path):
+    place = tmp_path / "kept"
+    remove_checkpoint(place)
+    place.write_text("a file of somebody else")
+    remove_checkpoint(place)
+    assert place.read_text() == "a file of somebody else"
 
 
 def flip(folder, position):

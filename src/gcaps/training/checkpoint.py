@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -190,9 +191,9 @@ def remove_checkpoint(folder: Path) -> None:
     """Remove a checkpoint whose training is finished and saved; of several processes the first does."""
     if not is_first_process():
         return
-    (folder / FILE).unlink(missing_ok=True)
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
+    with suppress(OSError):  # the model is saved: what is in the way of its checkpoint does not matter any more
+        (folder / FILE).unlink(missing_ok=True)
+        folder.rmdir()  # unless it holds something else
 
 
 def _require_same(expected: dict[str, Tensor], found: dict[str, Tensor]) -> None:
