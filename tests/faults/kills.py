@@ -1,7 +1,9 @@
 """Kills and resumes: SIGKILL at a random moment, and the same command again gives the bytes of an undisturbed run.
 
 Of six kills one comes at any moment from the start, one as soon as the result is being written, and four while the
-computation runs and has kept something to resume from. A kill counts only if the process was running.
+computation runs and has kept something to resume from. A kill counts only if the process was running. The processes
+are forks of this one, so that most of their time is the verb's own; the bytes to compare with come from ``python -m
+gcaps``. A third of the evaluations and comparisons compute in worker processes when they are killed.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from subprocess import TimeoutExpired
 
-from tests.faults.processes import Row, below, digest, left, start, wait_until
+from tests.faults.processes import Forked, Row, below, digest, left, start, wait_until
 
 KEPT: dict[str, Callable[[Path], bool]] = {
     "train": lambda goal: (goal.with_name("result.checkpoint") / "checkpoint.state").exists(),
@@ -26,7 +28,7 @@ KEPT: dict[str, Callable[[Path], bool]] = {
 
 
 class Undisturbed:
-    """A run that nobody kills: what it writes, and when.
+    """Times of a run that nobody kills, in seconds.
 
     Args:
         verb: name of the trial, and of the folder.
@@ -40,10 +42,19 @@ class Undisturbed:
         process = launch(arguments, goal)
         wait_until(lambda: kept is not None and kept(goal), process)
         self.first = time.monotonic() - began if kept is not None else 0.0
-        """Seconds until there is something to resume from."""
+        """Until there is something to resume from."""
         said = process.communicate()[1]
         assert process.returncode == 0, said
-        self.seconds, self.digest = time.monotonic() - began, digest(goal)
+        self.whole = time.monotonic() - began
+
+
+def expected_digest(folder: Path, verb: str, arguments: list[object]) -> str:
+    """Return the digest of what the verb writes in a process of its own."""
+    goal = new_goal(folder, verb, "expected")
+    process = start(*arguments, goal)
+    said = process.communicate()[1]
+    assert process.returncode == 0, said
+    return digest(goal)
 
 
 def new_goal(folder: Path, verb: str, name: object) -> Path:
@@ -54,22 +65,30 @@ def new_goal(folder: Path, verb: str, name: object) -> Path:
     return goal
 
 
-def launch(arguments: list[object], goal: Path):  # type: ignore[no-untyped-def]
+def launch(arguments: list[object], goal: Path) -> Forked:
     """Start a verb that saves its state as often as it can."""
-    return start(*arguments, goal, GCAPS_CHECKPOINT_SECONDS="0")
+    return Forked(*arguments, goal, GCAPS_CHECKPOINT_SECONDS="0")
 
 
 def kills(folder: Path, verb: str, arguments: list[object], trials: int) -> Row:
-    """Kill a verb and run it again, so many times; the outcome has to be that of an undisturbed run."""
-    Undisturbed(folder, verb, arguments)  # the first one may have had to compile
-    whole, rng = Undisturbed(folder, verb, arguments), random.Random(verb)
+    """Kill a verb and run it again, so many times; the outcome has to be that of an undisturbed run.
+
+    Args:
+        verb: name of the trial; one that keeps something to resume from is in :data:`KEPT`.
+        arguments: of the verb, without the output at their end.
+    """
+    wanted = expected_digest(folder, verb, arguments)
+    usual, rng = Undisturbed(folder, verb, arguments), random.Random(verb)
     identical = killed = resumable = 0
     for number in range(trials):
         goal = new_goal(folder, verb, number)
         share, problems = rng.random(), []
         for _ in range(10):  # sooner, if it had ended
-            process = launch(arguments, goal)
-            wait_for_moment(number % 6, share, verb, goal, whole, process)
+            several = verb in ("evaluate", "compare") and number % 3 == 0
+            process = launch([*arguments[:-1], "--jobs", 2, "-o"] if several else arguments, goal)
+            if several:
+                wait_until(lambda process=process: len(below(process.pid)) >= 2, process)
+            wait_for_moment(number % 6, share, verb, goal, usual, process)
             others, running = below(process.pid), process.poll() is None
             process.kill()
             process.communicate()
@@ -79,12 +98,12 @@ def kills(folder: Path, verb: str, arguments: list[object], trials: int) -> Row:
                 resumable += verb in KEPT and KEPT[verb](goal)
                 break
             goal, share = new_goal(folder, verb, number), 0.7 * share
-        if verb != "compare" and goal.exists() and digest(goal) != whole.digest:
+        if verb != "compare" and goal.exists() and digest(goal) != wanted:
             problems.append("a result that is not whole after the kill")
         process = launch(arguments, goal)
         said = process.communicate()[1]
         problems += [f"left: {p.name}" for p in sorted(goal.parent.iterdir()) if not expected(p, goal)]
-        if process.returncode or not goal.exists() or digest(goal) != whole.digest:
+        if process.returncode or not goal.exists() or digest(goal) != wanted:
             problems.append(f"another result, exit code {process.returncode}: {said[-500:]!r}")
         for problem in problems:
             print(f"  {verb} {number}: {problem}", file=sys.stderr, flush=True)
@@ -94,20 +113,18 @@ def kills(folder: Path, verb: str, arguments: list[object], trials: int) -> Row:
     return Row(f"kills and resumes: {verb}", text, 2 * trials - identical - killed)
 
 
-def wait_for_moment(  # type: ignore[no-untyped-def]
-    kind: int, share: float, verb: str, goal: Path, whole: Undisturbed, process
-) -> None:
+def wait_for_moment(kind: int, share: float, verb: str, goal: Path, usual: Undisturbed, process: Forked) -> None:
     """Wait for the moment of a kill, or for the end of the process."""
     began = time.monotonic()
     if kind == 5:
-        draft, limit = f".{goal.name}.*", 2 * whole.seconds + 60
+        draft, limit = f".{goal.name}.*", 2 * usual.whole + 60
         if wait_until(lambda: any(goal.parent.glob(draft)) or (verb == "compare" and goal.exists()), process, limit):
             time.sleep(0.03 * share)
             return
-    seconds = share * whole.seconds
+    seconds = share * usual.whole
     if kind and verb in KEPT:
         wait_until(lambda: KEPT[verb](goal), process)
-        began, seconds = time.monotonic(), share * (whole.seconds - whole.first)
+        began, seconds = time.monotonic(), share * (usual.whole - usual.first)
     with suppress(TimeoutExpired):
         process.wait(max(0.0, seconds + began - time.monotonic()))
 
@@ -130,16 +147,16 @@ def kills_train(folder: Path, short: bool) -> Row:
 
 def kills_evaluate(folder: Path, short: bool) -> Row:
     """Of an evaluation, which begins anew."""
-    given = ["evaluate", "families", "--method", "deepsets", "--epochs", 40, "--folds", 3, "--jobs", 2, "-o"]
-    return kills(folder, "evaluate", given, 1 if short else 12)
+    given = ["evaluate", folder / "bases" / "tu", "--method", "deepsets", "--epochs", 300, "--folds", 3]
+    return kills(folder, "evaluate", [*given, "--jobs", 1, "-o"], 1 if short else 12)
 
 
 def kills_compare(folder: Path, short: bool) -> Row:
     """Of a comparison, whose cells are kept."""
     grid = folder / "kill.toml"
-    grid.write_text("[deepsets]\nepochs = 60\n[gin]\nepochs = 20\n")
-    given = ["compare", "families", "--methods", "deepsets,gin,fgsd", "--folds", 3, "--grid", grid, "-o"]
-    return kills(folder, "compare", given, 1 if short else 12)
+    grid.write_text("[deepsets]\nepochs = 200\n[gin]\nepochs = 100\n")
+    given = ["compare", folder / "bases" / "tu", "--methods", "deepsets,gin,wl", "--folds", 4, "--grid", grid]
+    return kills(folder, "compare", [*given, "--jobs", 1, "-o"], 1 if short else 12)
 
 
 def kills_ensemble(folder: Path, short: bool) -> Row:

@@ -8,11 +8,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import psutil
 
@@ -47,6 +49,79 @@ def start(*arguments: object, **more: str) -> subprocess.Popen[str]:
         env=environment(**more),
         preexec_fn=accept_signals,
     )
+
+
+class Forked:
+    """A verb in a forked copy of this process, which has imported everything: it begins at once.
+
+    It has the methods of ``subprocess.Popen`` that trials call; standard output is dropped.
+    """
+
+    def __init__(self, *arguments: object, **more: str) -> None:
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the process
+        self.returncode: int | None = None
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if not self.pid:
+            _run_here([str(argument) for argument in arguments], self._said.fileno(), more)
+
+    def poll(self) -> int | None:
+        """Return the exit code, or None while the process runs."""
+        if self.returncode is None:
+            found, status = os.waitpid(self.pid, os.WNOHANG)
+            if found:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def wait(self, timeout: float = 3600.0) -> int:
+        """Wait for the end and return the exit code."""
+        until = time.monotonic() + timeout
+        while (code := self.poll()) is None:
+            if time.monotonic() > until:
+                raise subprocess.TimeoutExpired("gcaps", timeout)
+            time.sleep(0.005)
+        return code
+
+    def kill(self) -> None:
+        """Send SIGKILL, unless the process has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def communicate(self, timeout: float = 3600.0) -> tuple[str, str]:
+        """Wait for the end and return what it said on standard error."""
+        self.wait(timeout)
+        self._said.seek(0)
+        text = self._said.read().decode(errors="replace")
+        self._said.close()
+        return "", text
+
+
+def _run_here(arguments: list[str], said: int, more: dict[str, str]) -> NoReturn:
+    """Run a verb in this process, a fork, and end it."""
+    code = 70
+    try:
+        null = os.open(os.devnull, os.O_RDWR)
+        for number, target in ((0, null), (1, null), (2, said)):
+            os.dup2(target, number)
+        sys.stdout, sys.stderr = (os.fdopen(os.dup(number), "w", buffering=1) for number in (1, 2))
+        os.environ.update(environment(**more))
+        accept_signals()
+        from gcaps.cli.app import main
+
+        main(arguments)
+        code = 0
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+Process = subprocess.Popen[str] | Forked
+"""What trials start, watch and kill."""
 
 
 def below(process: int) -> list[psutil.Process]:
@@ -86,7 +161,7 @@ def _plain(value: object) -> object:
     return [_plain(entry) for entry in value] if isinstance(value, list) else value
 
 
-def wait_until(condition: Callable[[], object], process: subprocess.Popen[str], seconds: float = 300.0) -> bool:
+def wait_until(condition: Callable[[], object], process: Process, seconds: float = 300.0) -> bool:
     """Look every few milliseconds until a condition holds; False if the process ends or the time is over before."""
     until = time.monotonic() + seconds
     while not condition():
