@@ -54,17 +54,22 @@ def start(*arguments: object, **more: str) -> subprocess.Popen[str]:
 class Forked:
     """A verb in a forked copy of this process, which has imported everything: it begins at once.
 
-    It has the methods of ``subprocess.Popen`` that trials call; standard output is dropped.
+    It has the methods of ``subprocess.Popen`` that trials call.
+
+    Args:
+        arguments: of ``gcaps``.
+        screen: file that is its standard output.
+        more: variables of its environment.
     """
 
-    def __init__(self, *arguments: object, **more: str) -> None:
+    def __init__(self, *arguments: object, screen: str = os.devnull, **more: str) -> None:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the process
         self.returncode: int | None = None
         sys.stdout.flush()
         sys.stderr.flush()
         self.pid = os.fork()
         if not self.pid:
-            _run_here([str(argument) for argument in arguments], self._said.fileno(), more)
+            _run_here([str(argument) for argument in arguments], screen, self._said.fileno(), more)
 
     def poll(self) -> int | None:
         """Return the exit code, or None while the process runs."""
@@ -83,10 +88,14 @@ class Forked:
             time.sleep(0.005)
         return code
 
+    def send_signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
     def kill(self) -> None:
         """Send SIGKILL, unless the process has ended."""
-        if self.poll() is None:
-            os.kill(self.pid, signal.SIGKILL)
+        self.send_signal(signal.SIGKILL)
 
     def communicate(self, timeout: float = 3600.0) -> tuple[str, str]:
         """Wait for the end and return what it said on standard error."""
@@ -97,14 +106,13 @@ class Forked:
         return "", text
 
 
-def _run_here(arguments: list[str], said: int, more: dict[str, str]) -> NoReturn:
+def _run_here(arguments: list[str], screen: str, said: int, more: dict[str, str]) -> NoReturn:
     """Run a verb in this process, a fork, and end it."""
     code = 70
     try:
-        null = os.open(os.devnull, os.O_RDWR)
-        for number, target in ((0, null), (1, null), (2, said)):
+        for number, target in enumerate((os.open(os.devnull, os.O_RDONLY), os.open(screen, os.O_WRONLY), said)):
             os.dup2(target, number)
-        sys.stdout, sys.stderr = (os.fdopen(os.dup(number), "w", buffering=1) for number in (1, 2))
+        sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
         os.environ.update(environment(**more))
         accept_signals()
         from gcaps.cli.app import main

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from tests.faults.clusters import CLUSTERS
 from tests.faults.kills import KILLS
-from tests.faults.processes import Row, below, digest, environment, handles_signals, left, start, wait_until
+from tests.faults.processes import Forked, Row, below, digest, handles_signals, left, wait_until
 
 LONG = ("--method", "deepsets", "--epochs", "1000000", "--hidden", "16")
 SVM = ("--method", "mlg")
@@ -50,7 +50,7 @@ def signals(folder: Path, short: bool) -> Row:
             # what computes for long is stopped while it does; a report is done soon, and is stopped on its way
             seconds = random.Random(f"{name}{title}").uniform(0, 0.5) if name == "report" else 8.0
             for _ in range(6):
-                process = start(*arguments, GCAPS_JOBS="2", GCAPS_CACHE=str(folder / "cache"))
+                process = Forked(*arguments, GCAPS_JOBS="2", GCAPS_CACHE=str(folder / "cache"))
                 wait_until(lambda process=process: handles_signals(process.pid), process)
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(seconds)
@@ -85,7 +85,7 @@ def orphans(folder: Path, short: bool) -> Row:
     """SIGKILL of a verb takes its children along."""
     found = total = 0
     for _ in range(1 if short else 4):
-        process = start("evaluate", "families", *LONG, "--jobs", 2)
+        process = Forked("evaluate", "families", *LONG, "--jobs", 2)
         until = time.monotonic() + 60
         while len(below(process.pid)) < 2 and time.monotonic() < until:
             time.sleep(0.2)
@@ -133,16 +133,13 @@ def full_disks(folder: Path, short: bool) -> Row:
             with suppress(OSError), (place / "more").open("wb", 0) as filling:
                 while filling.write(b"x" * 4096) == 4096:
                     pass
-            command = [sys.executable, "-m", "gcaps", *map(str, arguments)]
-            with Path("/dev/full" if "screen" in name else "/dev/null").open("wb") as screen:
-                done = subprocess.run(
-                    command, stdout=screen, stderr=subprocess.PIPE, text=True, env=environment(), check=False
-                )
+            process = Forked(*arguments, screen="/dev/full" if "screen" in name else "/dev/null")
+            said = process.communicate()[1]
             count += 1
-            lines = [line for line in done.stderr.splitlines() if line.startswith("error:")]
+            lines = [line for line in said.splitlines() if line.startswith("error:")]
             there = [p.name for p in place.iterdir() if p.name not in ("fill", "more", "run")]  # a run is continued
-            if done.returncode != 9 or len(lines) != 1 or "Traceback" in done.stderr or there:
-                wrong.append(f"{name}: exit {done.returncode}, {there}, {done.stderr[-300:]!r}")
+            if process.returncode != 9 or len(lines) != 1 or "Traceback" in said or there:
+                wrong.append(f"{name}: exit {process.returncode}, {there}, {said[-300:]!r}")
             for name_ in (*there, "run"):
                 shutil.rmtree(place / name_, ignore_errors=True)
     for line in wrong:
@@ -163,14 +160,14 @@ def two_at_once(folder: Path, short: bool) -> Row:
         output = [] if name == "convert" else ["-o"]
         alone, suffix = folder / "alone" / name, ".gset" if name == "convert" else ""
         alone.parent.mkdir(exist_ok=True)
-        process = start(*arguments, *output, f"{alone}{suffix}")
+        process = Forked(*arguments, *output, f"{alone}{suffix}")
         assert process.communicate()[0] is not None
         assert process.returncode == 0
         expected = digest(Path(f"{alone}{suffix}"))
         for number in range(times):
             goal = folder / "both" / f"{name}-{number}{suffix}"
             goal.parent.mkdir(exist_ok=True)
-            both = [start(*arguments, *output, goal, GCAPS_CHECKPOINT_SECONDS="0") for _ in range(2)]
+            both = [Forked(*arguments, *output, goal, GCAPS_CHECKPOINT_SECONDS="0") for _ in range(2)]
             said = [process.communicate(timeout=600)[1] for process in both]
             beside = [p.name for p in goal.parent.iterdir() if p.name != goal.name]
             if any(process.returncode for process in both) or digest(goal) != expected or beside:
