@@ -57,17 +57,17 @@ _HERE = -100
 
 def max_bytes(default: int = MAX_BYTES) -> int:
     """Largest number of bytes that may be read from a file: the environment variable ``GCAPS_MAX_BYTES``."""
-    return _limit("GCAPS_MAX_BYTES", default, "bytes")
+    return limit_of("GCAPS_MAX_BYTES", default, "bytes")
 
 
 def max_line() -> int:
     """Largest number of characters of a line: the environment variable ``GCAPS_MAX_LINE``."""
-    return _limit("GCAPS_MAX_LINE", MAX_LINE, "characters")
+    return limit_of("GCAPS_MAX_LINE", MAX_LINE, "characters")
 
 
 def max_unpacked(packed: int, limit: int = MAX_BYTES, free: int = FREE_BYTES) -> int:
     """Largest number of bytes that ``packed`` bytes may unpack to; the environment variable ``GCAPS_MAX_RATIO``."""
-    return min(max_bytes(limit), max(free, packed * _limit("GCAPS_MAX_RATIO", MAX_RATIO, "times")))
+    return min(max_bytes(limit), max(free, packed * limit_of("GCAPS_MAX_RATIO", MAX_RATIO, "times")))
 
 
 def unpacks_to(size: int | None, packed: int) -> str:
@@ -77,7 +77,12 @@ def unpacks_to(size: int | None, packed: int) -> str:
     return f"has {packed:,} bytes and unpacks to {what}, beyond the limit of {max_unpacked(packed):,}; {remedy}"
 
 
-def _limit(variable: str, default: int, what: str) -> int:
+def limit_of(variable: str, default: int, what: str) -> int:
+    """Return the whole number that an environment variable holds, or the default.
+
+    Raises:
+        ConfigError: it holds something else; ``what`` says what is counted.
+    """
     own = os.environ.get(variable, "")
     if own and not (own.isascii() and own.isdecimal() and len(own) < 19):
         raise ConfigError(f"{variable} is {own[:40]!r}; it should be a number of {what}")

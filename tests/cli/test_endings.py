@@ -11,6 +11,7 @@ from gcaps.cli import app
 from gcaps.cli.app import BUG, main
 from gcaps.disk import StorageError, storage_error
 from gcaps.errors import DataError, FailedCellsError
+from tests.faults.processes import accept_signals
 
 QUICK = ["--method", "deepsets", "--epochs", "2"]
 
@@ -134,15 +135,14 @@ def run(given):
 app._run = run
 app.main([])
 """
-    process = subprocess.Popen(
-        [sys.executable, "-c", script],
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL) and None,
-    )
-    wait_for(process, "begun")
-    time.sleep(0.1)
-    process.send_signal(getattr(signal, name))
-    said = process.communicate(timeout=30)[1]
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=accept_signals) as process:
+        try:
+            wait_for(process, "begun")
+            time.sleep(0.1)
+            process.send_signal(getattr(signal, name))
+            said = process.communicate(timeout=30)[1]
+        finally:
+            process.kill()
     assert process.returncode == 128 + getattr(signal, name)
     assert said == f"stopped by {name}\n"

@@ -22,7 +22,7 @@ from gcaps.evaluation import Comparison, Fold, Limits, Outcome, Plan, PlannedDat
 from gcaps.evaluation.child import answer
 from gcaps.evaluation.experiments import Evaluation, named_methods, rows_of
 from gcaps.evaluation.outcome import cell_of, fold_digest
-from gcaps.evaluation.plan import make_plan, write_inputs
+from gcaps.evaluation.planning import make_plan, write_inputs
 from gcaps.evaluation.run import shares_folds
 from gcaps.evaluation.supervise import Child, Children, Listener, Task, supervise
 from gcaps.evaluation.worker import Session

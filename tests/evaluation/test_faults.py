@@ -11,6 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.faults.processes import accept_signals
+
 TRIALS = Path(__file__).parents[2] / "benchmarks" / "compare.py"
 pytestmark = pytest.mark.slow
 
@@ -37,13 +39,8 @@ def start(*arguments):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=accept_interrupts,
+        preexec_fn=accept_signals,
     )
-
-
-def accept_interrupts():
-    """A shell starts background jobs with interrupts ignored, and their children inherit that."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def endless(folder, *options):

@@ -10,7 +10,8 @@ from gcaps.errors import DataError
 from gcaps.estimators.registry import METHODS
 from gcaps.evaluation import compare, evaluate
 from gcaps.evaluation.experiments import Evaluation, Experiment, named_methods, rows_of
-from gcaps.evaluation.plan import Limits, make_plan
+from gcaps.evaluation.plan import Limits
+from gcaps.evaluation.planning import make_plan
 from gcaps.testing import example_molecules
 
 NEEDING = [name for name, method in METHODS.items() if method.needs_molecules]

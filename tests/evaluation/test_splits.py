@@ -12,7 +12,8 @@ from gcaps.evaluation import Fold, read_splits, stratified_folds
 from gcaps.evaluation.experiments import Evaluation, named_methods, rows_of
 from gcaps.evaluation.group_splits import TEST, TRAIN, VALIDATION, balanced_parts, group_folds, largest_first_parts
 from gcaps.evaluation.outcome import fold_digest
-from gcaps.evaluation.plan import Limits, make_plan
+from gcaps.evaluation.plan import Limits
+from gcaps.evaluation.planning import make_plan
 from gcaps.evaluation.splits import Split, folds_of, groups_of, split_notes, write_splits
 from gcaps.testing import hostile_graphs
 

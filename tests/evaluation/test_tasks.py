@@ -21,7 +21,8 @@ from gcaps.data.graphset import GraphSet
 from gcaps.errors import ConfigError, DataError
 from gcaps.evaluation import Comparison, GraphKFold, Result, compare, evaluate, stratified_folds
 from gcaps.evaluation.metrics import compute_metrics
-from gcaps.evaluation.plan import Limits, Plan, make_plan
+from gcaps.evaluation.plan import Limits, Plan
+from gcaps.evaluation.planning import make_plan
 from gcaps.evaluation.verify import verify
 from gcaps.report import print_comparison, report_text
 from gcaps.report.study import Study

@@ -54,6 +54,9 @@ def main() -> None:
     if not only or "mutants" in only:
         count = given.mutants or (2_000 if given.short else 100_000)
         of_requests("mutants", mutants(folder / "bases", count), folder, given.jobs, state)
+    from gcaps import estimators, report, training  # noqa: F401  # forked verbs need not import them
+    from gcaps.cli import compare, data, evaluate, explain, predict, train  # noqa: F401
+
     for trial in TRIALS:
         if (not only or trial.__name__ in only) and trial.__name__ not in state.rows:
             state.add({"trial": trial.__name__, "row": trial(folder, given.short)})

@@ -5,9 +5,9 @@ import torch
 import gcaps
 from gcaps.config import Config
 from gcaps.disk import StorageError
-from gcaps.errors import CheckpointWarning
+from gcaps.errors import CheckpointWarning, ConfigError
 from gcaps.training import checkpoint as checkpoints
-from gcaps.training.checkpoint import FILE, Checkpoint, read_checkpoint, write_checkpoint
+from gcaps.training.checkpoint import FILE, Checkpoint, read_checkpoint, remove_checkpoint, write_checkpoint
 from tests.training.fitting import fit
 
 SMALL = {"hidden": 4, "layers": 2, "rank": 4, "fc": 8, "epochs": 6}
@@ -55,6 +55,28 @@ def test_a_resumed_training_gives_the_same_weights(graphs, tmp_path, monkeypatch
     for key, value in whole.network.state_dict().items():
         assert torch.equal(resumed.network.state_dict()[key], value)
     assert not folder.exists()
+
+
+def test_the_environment_says_how_often_a_training_is_saved(graphs, tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr(Checkpoint, "save", lambda self, run, state: saved.append(run.number))
+    config, chosen = Config(**SMALL, with_svm=False), np.arange(len(graphs))
+    fit(graphs, chosen, config, 1, checkpoint=tmp_path / "kept")
+    assert saved == []  # the default is longer than this training
+    monkeypatch.setenv("GCAPS_CHECKPOINT_SECONDS", "0")
+    fit(graphs, chosen, config, 1, checkpoint=tmp_path / "kept")
+    assert saved == [1, 2, 3, 4, 5, 6]
+    monkeypatch.setenv("GCAPS_CHECKPOINT_SECONDS", "often")
+    with pytest.raises(ConfigError, match="GCAPS_CHECKPOINT_SECONDS is 'often'; it should be a number of seconds"):
+        fit(graphs, chosen, config, 1, checkpoint=tmp_path / "kept")
+
+
+def test_what_is_in_the_way_of_a_checkpoint_is_left_there(tmp_path):
+    place = tmp_path / "kept"
+    remove_checkpoint(place)
+    place.write_text("a file of somebody else")
+    remove_checkpoint(place)
+    assert place.read_text() == "a file of somebody else"
 
 
 def flip(folder, position):

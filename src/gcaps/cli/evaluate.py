@@ -124,7 +124,8 @@ def run(
 
     from gcaps.estimators.auto import resolve
     from gcaps.evaluation.experiments import Evaluation, named_methods, rows_of
-    from gcaps.evaluation.plan import Limits, make_plan
+    from gcaps.evaluation.plan import Limits
+    from gcaps.evaluation.planning import make_plan
     from gcaps.evaluation.run import repeated, run_plan
     from gcaps.report import print_comparison, write_report
     from gcaps.terminal import Terminal

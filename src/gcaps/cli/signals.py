@@ -129,14 +129,24 @@ def end(number: int) -> NoReturn:
     with suppress(Exception):
         remove_temporary()
     with suppress(Exception):
-        if not told.is_set():
-            os.write(2, f"{line_of(number)}\n".encode())
+        _tell(line_of(number))
         sys.stdout.flush()
     os._exit(meanings[number][1] if number in meanings else 128 + number)
 
 
-told = threading.Event()
-"""Whether the line has been printed."""
+_telling = threading.Lock()
+_told = threading.Event()
+
+
+def _tell(line: str) -> None:
+    """Print the line of a signal, unless it has been printed; of two threads the second waits for the first."""
+    if not _telling.acquire(timeout=GRACE):  # the terminal takes nothing
+        return
+    with suppress(OSError):  # it may be gone
+        if not _told.is_set():
+            os.write(2, f"{line}\n".encode())
+            _told.set()
+    _telling.release()
 
 
 def _below() -> list[int]:
@@ -149,8 +159,7 @@ def _below() -> list[int]:
 def say(stopped: BaseException) -> int:
     """Print the line of a signal once, and return the exit code."""
     number = stopped.number if isinstance(stopped, StoppedError) else signal.SIGINT
-    if not told.is_set():
-        told.set()
-        with suppress(OSError, ValueError):  # the terminal may be gone
-            print(str(stopped) or line_of(number), file=sys.stderr, flush=True)
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    _tell(str(stopped) or line_of(number))
     return 128 + number

@@ -58,8 +58,9 @@ def run(
     How well it fits its training graphs does not tell how good it is on new ones: [bold]gcaps evaluate[/bold] does.
 
     While a network or an ensemble is trained, MODEL.checkpoint holds its state; an interrupted training is resumed from
-    it when the command is started again. With torchrun several processes share one training: same batches, same result
-    up to rounding.
+    it when the command is started again. It is saved every 20 seconds; the environment variable
+    GCAPS_CHECKPOINT_SECONDS sets another number, 0 saves after every epoch. With torchrun several processes share one
+    training: same batches, same result up to rounding.
 
     Example: [cyan]gcaps train MUTAG -o mutag-model --epochs 50[/cyan]
 
@@ -88,9 +89,11 @@ def run(
     from gcaps.persistence import require_goal
     from gcaps.terminal import Terminal
     from gcaps.training import training_bar
+    from gcaps.training.checkpoint import checkpoint_seconds
     from gcaps.training.distributed import LostProcessError, joined, started_by_torchrun
 
     require_goal(output)
+    checkpoint_seconds()  # a wrong one is refused before anything is read
     how = None if calibrate is None else require_how(calibrate)
     checkpoint = output.with_name(output.name + ".checkpoint")
     if started_by_torchrun():  # which ends the other processes with SIGTERM when one is lost

@@ -19,8 +19,8 @@ from gcaps.errors import DataError
 from gcaps.files import MAX_BYTES, MAX_PARSED_BYTES, max_bytes, opened, too_large
 
 MAX_HEADER = 10_000
-DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError, RuntimeError)
-"""Exceptions of zipfile for archives that are broken, encrypted or of an unknown compression method."""
+DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
+"""Exceptions of zipfile for archives that are broken or of an unknown compression method."""
 _MAGIC = b"\x93NUMPY"
 _HEADER = re.compile(
     rb"\{'descr': '([<|])([biufU])(\d{1,6})', 'fortran_order': (True|False), "
@@ -120,7 +120,7 @@ def read_npz(content: bytes, place: str, limit: int = MAX_PARSED_BYTES) -> dict[
                 flat = np.frombuffer(bytearray(values), dtype=header.dtype) if values else np.zeros(0, header.dtype)
                 flat = flat if header.nbytes else np.zeros(math.prod(header.shape), header.dtype)
                 arrays[name] = flat.reshape(header.shape, order="F" if header.fortran else "C")
-    except (*DAMAGE, OSError, ValueError) as error:
+    except (*DAMAGE, RuntimeError, OSError, ValueError) as error:  # RuntimeError: a member is encrypted
         if isinstance(error, DataError):
             raise
         raise DataError(f"is not an .npz file ({error})", place) from error

@@ -20,7 +20,8 @@ from gcaps.data.graphset import GraphSet
 from gcaps.documents import read_toml
 from gcaps.errors import ConfigError
 from gcaps.estimators.registry import METHODS
-from gcaps.evaluation.plan import MAX_CONFIGURATIONS, Row
+from gcaps.evaluation.plan import MAX_CONFIGURATIONS
+from gcaps.evaluation.planning import Row
 from gcaps.evaluation.splits import Fold
 
 SeedNumber = Annotated[int, Field(ge=0, lt=2**32)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -93,6 +94,7 @@ class _Wanted:
             self._cells.setdefault(key, []).append(cell)
         self._graphs: dict[str, GraphSet] = {}
         self._folds: dict[tuple[str, int], list[Fold]] = {}
+        self._settings: dict[tuple[str, str, int, int, str], dict[str, Any]] = {}
 
     def cells(self, recorded: _Recorded) -> list[Cell]:
         """The plan's cells that equal a recorded one: one, or several rows with the same settings."""
@@ -132,8 +134,14 @@ class _Wanted:
         assert cell.method is not None
         data = next(data for data in self._data.values() if data.name == cell.data)
         train, kind = self._fold(data, cell.seed, cell.fold).train, config_class(cell.method)
-        graphs = self._loaded(data)
-        return [resolve(kind.of(dict(one)), graphs, train, data.task)[0].to_dict() for one in settings]
+        found = []
+        for one in settings:  # resolved once: records and rows repeat them
+            key = data.fingerprint, cell.method, cell.seed, cell.fold, json.dumps(one, sort_keys=True)
+            if key not in self._settings:
+                config = kind.of(dict(one))
+                self._settings[key] = resolve(config, self._loaded(data), train, data.task)[0].to_dict()
+            found.append(self._settings[key])
+        return found
 
     def _fold(self, data: PlannedData, seed: int, number: int) -> Fold:
         key = data.fingerprint, seed

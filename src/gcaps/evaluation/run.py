@@ -26,7 +26,8 @@ from gcaps.evaluation.experiments import (
     rows_of,
 )
 from gcaps.evaluation.outcome import Cell, Outcome, read_cell
-from gcaps.evaluation.plan import FILE, InMemory, Limits, Plan, Row, make_plan, write_inputs
+from gcaps.evaluation.plan import FILE, InMemory, Limits, Plan
+from gcaps.evaluation.planning import Row, make_plan, write_inputs
 from gcaps.evaluation.protocols import PROTOCOLS
 from gcaps.evaluation.result import Result
 from gcaps.evaluation.reuse import recorded_cells
@@ -252,7 +253,7 @@ def evaluate(
 
 
 def run_plan(plan: Plan, memory: InMemory, jobs: int | None = None, on_epoch: OnEpoch | None = None) -> Comparison:
-    """Run a plan of :func:`~gcaps.evaluation.plan.make_plan` in memory."""
+    """Run a plan of :func:`~gcaps.evaluation.planning.make_plan` in memory."""
     return _Runner(plan, memory, {}, jobs, on_epoch=on_epoch).in_memory()
 
 

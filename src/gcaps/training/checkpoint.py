@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -16,13 +17,15 @@ from torch import Tensor
 
 from gcaps.documents import Count, Name, Number, Page, parse_json, validated
 from gcaps.errors import CheckpointWarning, DataError, GcapsError
-from gcaps.files import MAX_BYTES, exists, read_bytes, replacing
+from gcaps.files import MAX_BYTES, exists, limit_of, read_bytes, replacing
 from gcaps.nn.distributed import is_first_process
 from gcaps.training.loop import TrainingRun
 
 FILE = "checkpoint.state"
 """The only file of a checkpoint: a SHA-256 digest, and a safetensors file with the JSON page as one of its tensors."""
 _DIGEST, _PAGE = 32, "page"
+SECONDS = 20
+"""Least time between two checkpoints; ``GCAPS_CHECKPOINT_SECONDS``."""
 
 
 class CheckpointState(NamedTuple):
@@ -50,6 +53,14 @@ class CheckpointPage(Page):
     order: dict[Name, Any]
     """State of the generator of the order of graphs; numpy checks it."""
     state: Progress
+
+
+def checkpoint_seconds() -> int:
+    """Least number of seconds between two checkpoints; the environment variable ``GCAPS_CHECKPOINT_SECONDS``.
+
+    0: a checkpoint after every epoch.
+    """
+    return limit_of("GCAPS_CHECKPOINT_SECONDS", SECONDS, "seconds")
 
 
 class DamagedCheckpointError(GcapsError):
@@ -95,11 +106,11 @@ class Checkpoint:
         folder: its path; the checkpoint of another training is ignored, a damaged one with a warning.
         identity: everything that the training is a function of (settings, seed, data); only a checkpoint with the same
             identity is resumed.
-        every: minimum number of seconds between two checkpoints.
+        every: least number of seconds between two checkpoints; None: see :func:`checkpoint_seconds`.
     """
 
-    def __init__(self, folder: str | Path, identity: dict[str, Any], every: float = 20.0) -> None:
-        self.folder, self.every = Path(folder), every
+    def __init__(self, folder: str | Path, identity: dict[str, Any], every: float | None = None) -> None:
+        self.folder, self.every = Path(folder), checkpoint_seconds() if every is None else every
         self.identity: dict[str, Any] = json.loads(json.dumps(identity))
         self._last = time.monotonic()
 
@@ -180,9 +191,9 @@ def remove_checkpoint(folder: Path) -> None:
     """Remove a checkpoint whose training is finished and saved; of several processes the first does."""
     if not is_first_process():
         return
-    (folder / FILE).unlink(missing_ok=True)
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
+    with suppress(OSError):  # the model is saved: what is in the way of its checkpoint does not matter any more
+        (folder / FILE).unlink(missing_ok=True)
+        folder.rmdir()  # unless it holds something else
 
 
 def _require_same(expected: dict[str, Tensor], found: dict[str, Tensor]) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import lzma
 import os
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from gcaps.data.npy import DAMAGE
 from gcaps.errors import DataError
 from gcaps.files import max_unpacked, open_file, opened, unpacks_to
 
@@ -19,8 +18,6 @@ MAX_RATIO = 1100
 
 _UNKNOWN_COUNT = 0xFFFF
 """Number of members in the last record of an archive with too many members for its 16-bit field."""
-_DAMAGE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
-"""Exceptions of zipfile for archives that are broken or use an unknown compression method."""
 
 
 class Files:
@@ -71,7 +68,7 @@ class Files:
             else:
                 with self._zip.open(self._members[name]) as stream:
                     yield stream
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise DataError(f"the archive is damaged ({error}); fetch it again", self.place(name)) from error
         except OSError as error:
             raise DataError(f"cannot be read ({error.strerror or error})", self.place(name)) from error
@@ -98,7 +95,7 @@ class Files:
             self._zip = zipfile.ZipFile(self._stream)
         except DataError:
             raise
-        except (*_DAMAGE, ValueError) as error:
+        except (*DAMAGE, ValueError) as error:
             raise DataError(f"is not a complete zip archive ({error}); fetch it again", file) from error
         except OSError as error:
             raise DataError(f"cannot be read ({error.strerror or error})", file) from error
@@ -124,7 +121,7 @@ class Files:
             try:
                 # reads the member's own header, so that a name damaged in the directory does not hide a file
                 self._zip.open(member).close()
-            except (*_DAMAGE, OSError) as error:
+            except (*DAMAGE, OSError) as error:
                 raise DataError(f"the archive is damaged ({error}); fetch it again", file) from error
         packed = self.path.stat().st_size
         if total > max_unpacked(packed):
