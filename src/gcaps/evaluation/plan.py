@@ -36,6 +36,7 @@ from gcaps.evaluation.splits import (
     write_splits,
 )
 from gcaps.files import exists, write_json
+from gcaps.tuning.search import Tuning
 
 FORMAT = 3
 READABLE = (2, 3)
@@ -204,6 +205,8 @@ class PlannedEntry:
     """The folds to run; None: all of them."""
     train_size: Count | None = None
     """Number of each fold's training graphs that are trained on, a point of a learning curve; None: all of them."""
+    tuning: Tuning | None = None
+    """How settings are searched on the training graphs of each fold; None: they are those of ``configs``."""
 
     @property
     def row(self) -> str:
@@ -247,6 +250,7 @@ class Plan:
                 metric=data.metric,
                 groups=data.split if data.grouped else None,
                 train_size=entry.train_size,
+                tuning=entry.tuning,
             )
             for entry in self.entries
             for data in [self.of(entry.data)]
@@ -331,6 +335,8 @@ class Row:
     """Left out, instead of refused, where the method does not take such graphs."""
     train_sizes: int | tuple[int, ...] = ()
     """Points of a learning curve, see :func:`gcaps.evaluation.learning_curve.curve_sizes`."""
+    tuning: Tuning | None = None
+    """How settings are searched on the training graphs of each fold."""
 
 
 @dataclass(frozen=True)
@@ -415,7 +421,7 @@ def _entry(row: Row, data: PlannedData) -> PlannedEntry:
         for config in row.configs:
             make_estimator(row.method, config, task=data.task)
     folds = None if row.first is None else list(range(row.first))
-    return PlannedEntry(row.label, row.method, data.name, row.configs, list(row.seeds), folds)
+    return PlannedEntry(row.label, row.method, data.name, row.configs, list(row.seeds), folds, tuning=row.tuning)
 
 
 def _planned(
