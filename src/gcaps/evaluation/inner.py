@@ -116,4 +116,7 @@ def search_settings(
         search.run(workers, tuning.trials)
     trials, best = search.trials(), search.best
     assert best is not None, "the first trial is done, or its exception was raised"
-    return search.settings(best), [{"config": search.settings(one), "inner": one.value} for one in trials]
+    return search.settings(best), [
+        {"config": search.settings(one), "inner": one.value if one.state == "done" else None}
+        for one in trials
+    ]
