@@ -95,7 +95,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self._optuna = require_optuna()
-        self._distributions = {name: _distribution(self._optuna, one) for name, one in self.space.items()}
+        self._distributions = {name: distribution(self._optuna, one) for name, one in self.space.items()}
         self._direction = "maximize" if self.greater_is_better else "minimize"
         pruners = self._optuna.pruners
         self._study = self._optuna.create_study(
@@ -299,7 +299,8 @@ def _random(space: Space, generator: np.random.Generator) -> dict[str, Any]:
     return found
 
 
-def _distribution(optuna: Any, dimension: Range | Choice) -> Any:
+def distribution(optuna: Any, dimension: Range | Choice) -> Any:
+    """Return a range or choices as a distribution of Optuna's."""
     kinds = optuna.distributions
     if isinstance(dimension, Choice):
         return kinds.CategoricalDistribution(dimension.labels)
