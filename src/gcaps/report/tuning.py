@@ -20,7 +20,7 @@ from gcaps.tuning.importance import importances
 from gcaps.tuning.search import Trial
 from gcaps.version import __version__
 
-WIDE = (640.0, 250.0)
+WIDE = (430.0, 260.0)
 """Width and height of the history in CSS pixels."""
 AXES = 8
 """Settings with an axis in the parallel coordinates, the most important ones."""
@@ -120,7 +120,7 @@ def history_chart(study: TuningStudy) -> Markup | None:
         corners.append((x(place), y(value)))
     if corners:
         picture.path([*corners, (x.end, corners[-1][1])], "stroke orange")
-    size = 7.0 if len(shown) < 150 else 4.5
+    size = 6.5 if len(shown) < 100 else 4.0
     for state, kind in (("pruned", "muted faint"), ("done", "blue")):
         at = [(x(t.number), y(float(t.value or 0.0))) for t in shown if t.state == state]
         picture.dots(at, kind, size)
@@ -156,7 +156,7 @@ def parallel_coordinates(study: TuningStudy, names: Sequence[str]) -> Markup | N
     if len(done) > LINES:
         order = order[-LINES:]
     cuts = np.quantile(values, np.arange(1, COLORS) / COLORS)
-    width, height, top, bottom = 900.0, 330.0, 40.0, 290.0
+    width, height, top, bottom = 900.0, 310.0, 40.0, 295.0
     gap = (width - 120) / len(names)
     xs = [50 + gap * place for place in range(len(names) + 1)]
     listing = f"settings {', '.join(names)}, and {metric.title}"
