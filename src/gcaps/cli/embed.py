@@ -77,7 +77,7 @@ def run(
         typer.Option(
             "--projection",
             metavar="pca|tsne",
-            help="How the map flattens vectors: plane of the largest variance, or t-SNE, which keeps neighbors together.",
+            help="How the map flattens vectors: plane of the largest variance; or t-SNE, which keeps neighbors close.",
         ),
     ] = "pca",
     *,
@@ -225,7 +225,9 @@ def _others(
             names += [str(name) for name in graphs.ids.tolist()]
             parts.append(np.asarray(vectors_of(graphs), np.float64))
             known = graphs.y is not None and graphs.y.ndim == 1
-            truth += [str(value) for value in graphs.y.tolist()] if known and graphs.y is not None else [""] * len(graphs)
+            truth += (
+                [str(value) for value in graphs.y.tolist()] if known and graphs.y is not None else [""] * len(graphs)
+            )
     from gcaps.errors import DataError
 
     if not names:

@@ -67,7 +67,7 @@ Tune = Annotated[
         "--tune",
         metavar="TRIALS",
         min=1,
-        help="Search the settings of each fold in so many trials on inner folds of its training graphs, see gcaps tune; "
+        help="Search the settings of each fold in so many trials on inner folds of its training graphs (gcaps tune); "
         "the estimate stays honest, and takes about TRIALS × inner folds times as long.",
         show_default=False,
     ),

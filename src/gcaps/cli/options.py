@@ -41,7 +41,11 @@ def with_config(command: Callable[..., None], kind: type[Section] = Config) -> C
         default=None,
         annotation=Annotated[
             Path | None,
-            typer.Option("--config", metavar="FILE", help="TOML file with settings, and the method's name unless --method gives it; options override it."),
+            typer.Option(
+                "--config",
+                metavar="FILE",
+                help="TOML file with settings, and the method's name unless --method gives it; options override it.",
+            ),
         ],
     )
 
@@ -80,7 +84,7 @@ def method_in(arguments: Sequence[str]) -> str:
     if "--method" not in given and "--config" in given:
         found = read_toml(given["--config"]).get("method", "gcaps")
         if not isinstance(found, str):
-            raise ConfigError(f"{given['--config']}: method is a name, such as \"gcaps\"")
+            raise ConfigError(f'{given["--config"]}: method is a name, such as "gcaps"')
         return found
     return given.get("--method", "gcaps")
 

@@ -15,8 +15,8 @@ def run(
         list[Path],
         typer.Argument(
             metavar="RUN...",
-            help="The folder of a comparison, finished or not; records that gcaps evaluate or compare wrote; or the folder "
-            "of a search (gcaps tune).",
+            help="The folder of a comparison, finished or not; records that gcaps evaluate or compare wrote; or the "
+            "folder of a search (gcaps tune).",
             show_default=False,
         ),
     ],

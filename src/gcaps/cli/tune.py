@@ -70,13 +70,15 @@ def run(
             show_default=False,
         ),
     ] = None,
-    folds: Annotated[int, typer.Option("--folds", min=1, help="Inner folds; 1: a tenth of the graphs is held back.")] = 5,
+    folds: Annotated[
+        int, typer.Option("--folds", min=1, help="Inner folds; 1: a tenth of the graphs is held back.")
+    ] = 5,
     pruner: Annotated[
         str,
         typer.Option(
             "--pruner",
             metavar="median|hyperband|none",
-            help="Give a trial up when its first inner folds are worse than the median of other trials, or by Hyperband.",
+            help="Give a trial up when its first inner folds are worse than the median of others, or by Hyperband.",
         ),
     ] = "median",
     seed: Seed = 0,
@@ -90,7 +92,7 @@ def run(
     """Search the settings of a method on inner folds of a data set, and write the best for [bold]gcaps train[/bold].
 
     The first trial has the default settings; Optuna proposes the others. Settings given as options are fixed, the rest
-    of the method's search space is searched. STUDY gets best.toml, trials.csv, report.html and the journal of the search.
+    of the method's search space is searched. STUDY gets best.toml, trials.csv, report.html and the search's journal.
     A search that was interrupted, even killed, is continued by the same command; a larger --trials adds to it.
 
     The inner score of the best trial is the best of several and so too optimistic. What tuning gives on new graphs says

@@ -180,7 +180,11 @@ SPACES: dict[str, Space] = {
     },
     "rw": {"labels": _ON_OFF, "normalize": _ON_OFF},
     "sp": {"normalize": _ON_OFF},
-    "gk": {"sizes": _any_of([3, 4, 5, 7], [3, 4, 5], [3, 4], [3]), "samples": _any_of(500, 2000, 5000), "normalize": _ON_OFF},
+    "gk": {
+        "sizes": _any_of([3, 4, 5, 7], [3, 4, 5], [3, 4], [3]),
+        "samples": _any_of(500, 2000, 5000),
+        "normalize": _ON_OFF,
+    },
     "wl": {"edge_labels": _any_of("auto", False), "normalize": _ON_OFF},
     "wloa": {"edge_labels": _any_of("auto", False), "normalize": _ON_OFF},
     "retgk": {
@@ -197,12 +201,16 @@ SPACES: dict[str, Space] = {
         "normalize": _ON_OFF,
     },
     "tanimoto": {
-        "fingerprints": _any_of(["morgan"], ["morgan_bits"], ["maccs"], ["atom_pairs"], ["morgan", "maccs", "atom_pairs"])
+        "fingerprints": _any_of(
+            ["morgan"], ["morgan_bits"], ["maccs"], ["atom_pairs"], ["morgan", "maccs", "atom_pairs"]
+        )
     },
     "fgsd": {"bins": Range(50, 1000, log=True), "spacing": _any_of("uniform", "quantile"), **_FORESTS},
     "ltp": {"bins": _any_of(25, 50, 100), "ranges": _any_of("training", "graph"), "share": _ON_OFF, **_FORESTS},
     "ecfp": {
-        "fingerprints": _any_of(["morgan"], ["morgan_bits"], ["maccs"], ["atom_pairs"], ["morgan", "maccs"], ["morgan", "descriptors"]),
+        "fingerprints": _any_of(
+            ["morgan"], ["morgan_bits"], ["maccs"], ["atom_pairs"], ["morgan", "maccs"], ["morgan", "descriptors"]
+        ),
         "radius": Range(1, 4),
         "bits": _any_of(1024, 2048, 4096),
         "model": _any_of("forest", "boosting"),
@@ -214,7 +222,7 @@ SPACES: dict[str, Space] = {
         "learning_rate": Range(0.01, 0.2, log=True),
         "n_estimators": _any_of(100, 200, 500, 1000),
     },
-}  # fmt: skip
+}
 """What is searched for each method; the others choose all of their settings themselves."""
 
 

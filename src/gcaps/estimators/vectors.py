@@ -40,8 +40,8 @@ class GraphVectors:
         if not hasattr(estimator, "transform"):
             kind = type(estimator).__name__
             raise ConfigError(
-                f"{kind} has no vectors of graphs: it averages the predictions of several methods; train one of them, such as "
-                "gcaps train --method gcaps"
+                f"{kind} has no vectors of graphs: it averages the predictions of several methods; train one of them, "
+                "such as gcaps train --method gcaps"
             )
         self._estimator: Any = estimator
         self._features: Floats | None = None
@@ -100,12 +100,12 @@ def nearest(
     if k < 1:
         raise ConfigError("there are too few graphs for neighbors")
     rows = max(1, VALUES // len(others))
-    base = _unit(others) if distance == "cosine" else np.asarray(others, np.float64)
+    base: Any = _unit(others) if distance == "cosine" else np.asarray(others, np.float64)
     norms = np.einsum("ij,ij->i", base, base)
     for first in range(0, len(vectors), rows):
         part = np.asarray(vectors[first : first + rows], np.float64)
         if distance == "cosine":
-            gaps = 1 - _unit(part) @ base.T
+            gaps: Any = 1 - _unit(part) @ base.T
         else:
             squared = norms[None] + np.einsum("ij,ij->i", part, part)[:, None] - 2 * part @ base.T
             gaps = np.sqrt(np.maximum(squared, 0))
@@ -119,13 +119,13 @@ def nearest(
             order = np.argsort(exact, axis=1, kind="stable")[:, :k]
             yield Nearest(first, np.take_along_axis(places, order, 1), np.take_along_axis(exact, order, 1))
         else:
-            gaps = np.round(np.maximum(gaps, 0), 12)
+            gaps = np.maximum(gaps, 0).round(12)
             order = np.argsort(gaps, axis=1, kind="stable")[:, :k]
             yield Nearest(first, order, np.take_along_axis(gaps, order, axis=1))
 
 
-def _unit(vectors: Floats) -> Floats:
+def _unit(vectors: Floats) -> Any:
     """Scale vectors to length 1; zero vectors stay."""
     found = np.asarray(vectors, np.float64)
     lengths = np.linalg.norm(found, axis=1, keepdims=True)
-    return np.divide(found, lengths, out=np.zeros_like(found), where=lengths > 0)
+    return found / np.where(lengths > 0, lengths, 1.0)

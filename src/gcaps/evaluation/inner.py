@@ -117,6 +117,5 @@ def search_settings(
     trials, best = search.trials(), search.best
     assert best is not None, "the first trial is done, or its exception was raised"
     return search.settings(best), [
-        {"config": search.settings(one), "inner": one.value if one.state == "done" else None}
-        for one in trials
+        {"config": search.settings(one), "inner": one.value if one.state == "done" else None} for one in trials
     ]

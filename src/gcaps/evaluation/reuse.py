@@ -101,9 +101,7 @@ class _Wanted:
         candidates = self._cells.get(key, [])
         if not candidates or not self._same_evaluation(recorded) or not self._same_fold(recorded):
             return []
-        return [
-            cell for cell in candidates if cell.tuning == entry.tuning and self._same_settings(cell, recorded)
-        ]
+        return [cell for cell in candidates if cell.tuning == entry.tuning and self._same_settings(cell, recorded)]
 
     def _same_evaluation(self, recorded: _Recorded) -> bool:
         """Whether task, groups and, where it chooses settings, the metric are the plan's."""

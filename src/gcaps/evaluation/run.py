@@ -222,7 +222,7 @@ def evaluate(
         reading: further arguments of :func:`gcaps.load`, such as ``{"target": "Class"}``.
         train_sizes: a learning curve, see :func:`gcaps.compare`: ``result.learning_curve`` has its points.
         config: settings of a method given by name: a dictionary, or its class in ``gcaps.config.CONFIGS``.
-        tune: search the settings in so many trials on inner folds of the training graphs of each fold (:func:`gcaps.tune`);
+        tune: search the settings in so many trials on inner folds of each fold's training graphs (:func:`gcaps.tune`);
             nothing of the test graphs decides. What was chosen is in each fold's ``chosen``.
         tune_folds: inner folds of that search.
         space: settings to search instead of the method's space: a TOML file, or a dictionary.

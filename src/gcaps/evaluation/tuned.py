@@ -104,7 +104,7 @@ class _Tuned(BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> Floats:
         """Return the vectors [G, ·] of graphs, where the method has them."""
         check_is_fitted(self)
-        found: Floats = self.best_estimator_.transform(X)  # type: ignore[attr-defined]
+        found: Floats = self.best_estimator_.transform(X)
         return found
 
     def save(self, path: str | Path) -> None:
@@ -150,7 +150,7 @@ class TunedClassifier(ClassifierMixin, _Tuned):  # type: ignore[misc]
         """[C] the classes, ascending."""
         if not hasattr(self, "best_estimator_"):
             raise AttributeError("this TunedClassifier is not fitted and has no classes_")
-        found: Array = self.best_estimator_.classes_  # type: ignore[attr-defined]
+        found: Array = self.best_estimator_.classes_
         return found
 
     def predict_proba(self, X: Any) -> Floats:
@@ -161,7 +161,7 @@ class TunedClassifier(ClassifierMixin, _Tuned):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on graphs ``X`` with targets ``y``, by default their own."""
         check_is_fitted(self)
-        return float(self.best_estimator_.score(X, y, sample_weight))  # type: ignore[attr-defined]
+        return float(self.best_estimator_.score(X, y, sample_weight))
 
 
 class TunedRegressor(RegressorMixin, _Tuned):  # type: ignore[misc]
@@ -172,4 +172,4 @@ class TunedRegressor(RegressorMixin, _Tuned):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return R² on graphs ``X`` with targets ``y``, by default their own."""
         check_is_fitted(self)
-        return float(self.best_estimator_.score(X, y, sample_weight))  # type: ignore[attr-defined]
+        return float(self.best_estimator_.score(X, y, sample_weight))

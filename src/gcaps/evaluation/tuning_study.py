@@ -19,7 +19,7 @@ from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.data.targets import Task, has_target, resolve_task
 from gcaps.documents import STRICT, Count, Digest, Name, Seed, read_json, validated
-from gcaps.errors import ConfigError, DataError, GcapsError
+from gcaps.errors import ConfigError, GcapsError
 from gcaps.escaping import csv_cell
 from gcaps.estimators.base import GraphEstimator, targets_of
 from gcaps.estimators.registry import METHODS, config_class, make_estimator
@@ -331,7 +331,9 @@ def _planned(
     make_estimator(method, base, seed, posed)  # settings that the task does not have are refused here
     how = split or DEFAULT_SPLIT[posed]
     if Split.parse(how).is_file or Split.parse(how).single:
-        raise ConfigError(f"inner folds are drawn: stratified, random, scaffold, group:COLUMN or time:COLUMN, not {how}")
+        raise ConfigError(
+            f"inner folds are drawn: stratified, random, scaffold, group:COLUMN or time:COLUMN, not {how}"
+        )
     parts = inner_folds(graphs, np.arange(len(graphs)), folds, seed, posed, split=how)
     groups = groups_of(graphs, how) if Split.parse(how).grouped else None
     plan = StudyPlan(

@@ -89,7 +89,7 @@ def project(vectors: Floats, how: Projection, seed: int = 0) -> tuple[Floats, st
     share = float(np.nan_to_num(pca.explained_variance_ratio_[:2].sum()))
     flat = np.zeros((len(x), 2))
     flat[:, : min(2, kept)] = found[:, :2]
-    return flat, f"first two principal components, {100 * share:.0f} % of the variance"
+    return flat, f"the first two principal components, {100 * share:.0f} % of the variance"
 
 
 def embedding_page(
@@ -192,7 +192,9 @@ class _Word(NamedTuple):
 def _groups(words: Sequence[_Word], target: Target) -> tuple[Ints, list[tuple[str, str]], str]:
     """Return the color of each graph, the colors with their meaning, and what is colored."""
     some = any(word.truth for word in words)
-    unknown = "" if all(word.truth for word in words) else ", predicted where it is not known" if some else ", predicted"
+    unknown = (
+        "" if all(word.truth for word in words) else ", predicted where it is not known" if some else ", predicted"
+    )
     if target.classes is None:
         numbers = np.array([word.value for word in words])
         steps, names = in_steps(numbers, [float(cut) for cut in np.quantile(numbers, np.arange(1, STEPS) / STEPS)])
@@ -206,7 +208,8 @@ def _groups(words: Sequence[_Word], target: Target) -> tuple[Ints, list[tuple[st
 def _words(part: EmbeddedPart, target: Target) -> list[_Word]:
     """Return what is said of each graph; of several targets, about the first."""
     graphs, scores = part.graphs, part.scores
-    ids = [str(name) for name in graphs.ids.tolist()]
+    names = [str(name) for name in graphs.ids.tolist()]
+    ids = [f"Graph {name}" if name.isdigit() else name for name in names]
     truth = _truth(graphs, target)
     if target.classes is None:
         return [

@@ -57,7 +57,9 @@ def tuning_page(study: TuningStudy) -> str:
     """Return a search as one self-contained HTML page."""
     shares = importances(study.plan.space, study.trials)
     best = study.best if study.done else None
-    states = {state: sum(one.state == state for one in study.trials) for state in ("done", "pruned", "failed", "running")}
+    states = {
+        state: sum(one.state == state for one in study.trials) for state in ("done", "pruned", "failed", "running")
+    }
     default = study.default
     gain = None
     if best is not None and default is not None and best.value is not None and default.value is not None:
@@ -175,7 +177,7 @@ def parallel_coordinates(study: TuningStudy, names: Sequence[str]) -> Markup | N
             picture.text(x + 5, at + 4, clipped(words, 13), kind="ink halo")
     picture.segments([((xs[-1], top), (xs[-1], bottom))], "edge")
     picture.text(xs[-1], top - 20, clipped(metric.title, 18), "middle", "title")
-    text = axis_text(metric) or (lambda value: f"{100 * value:.0f}")
+    text = axis_text(metric)
     for tick in scale.ticks(5):
         picture.text(xs[-1] + 6, scale(tick) + 4, text(tick), kind="ink")
     return picture.svg()
@@ -235,7 +237,9 @@ def _setting_rows(study: TuningStudy, best: Trial | None) -> list[SettingRow]:
         before = kind.parse({}).to_dict()[name]
         now = study.plan.settings[name] if best is None or name not in best.changes else best.changes[name]
         searched = str(study.plan.space[name]) if name in study.plan.space else "given"
-        rows.append(SettingRow(name, field.description or "", searched, _word(before), _word(now), not _same(before, now)))
+        rows.append(
+            SettingRow(name, field.description or "", searched, _word(before), _word(now), not _same(before, now))
+        )
     return rows
 
 
