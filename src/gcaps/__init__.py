@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from gcaps.estimators import RandomCapsuleSVC as RandomCapsuleSVC
     from gcaps.evaluation import Comparison as Comparison
     from gcaps.evaluation import Result as Result
+    from gcaps.evaluation import TunedClassifier as TunedClassifier
+    from gcaps.evaluation import TunedRegressor as TunedRegressor
     from gcaps.evaluation import compare as compare
     from gcaps.evaluation import evaluate as evaluate
+    from gcaps.evaluation import tune as tune
     from gcaps.exporting import export as export
     from gcaps.persistence import load_model as load_model
 
@@ -42,9 +45,7 @@ _HOMES = {
         "estimators",
     ),
     "GraphSet": "data.graphset",
-    "Result": "evaluation",
-    "compare": "evaluation",
-    "evaluate": "evaluation",
+    **dict.fromkeys(("Result", "TunedClassifier", "TunedRegressor", "compare", "evaluate", "tune"), "evaluation"),
     "export": "exporting",
     "load": "data.catalog",
     "load_model": "persistence",
@@ -52,7 +53,7 @@ _HOMES = {
         ("data", "features", "batching", "nn", "models", "kernels", "training", "estimators", "evaluation", "report"),
         "",
     ),
-    **dict.fromkeys(("explain", "exporting", "pyg", "testing", "theory"), ""),
+    **dict.fromkeys(("explain", "exporting", "pyg", "testing", "theory", "tuning"), ""),
 }
 
 __all__ = [*_HOMES, "__version__"]

@@ -355,6 +355,19 @@ def _lock(file: int) -> bool:
     return True
 
 
+@contextmanager
+def locked(path: str | Path, problem: str) -> Iterator[None]:
+    """Hold a lock on a file, which is made if need be, as long as the context lasts and this process lives.
+
+    Raises:
+        GcapsError: another process holds it; ``problem`` is the message.
+    """
+    with Path(path).open("a+b") as file:
+        if sys.platform != "win32" and not _lock(file.fileno()):
+            raise GcapsError(problem)
+        yield
+
+
 def write_text(path: str | Path, text: str) -> None:
     """Write ``text`` to ``path`` atomically, as UTF-8."""
     with replacing(path) as draft:

@@ -36,7 +36,9 @@ VERBS = {
     "export": "a trained network as an ONNX or torch.export file that runs without gcaps",
     "evaluate": "cross-validate a method; every protocol from one run, the honest one first",
     "compare": "methods x data sets, fold by fold; resumable; on one machine or a cluster",
-    "report": "a comparison as one page that opens offline, or as a table for a paper",
+    "tune": "search a method's settings on inner folds; resumable",
+    "embed": "vectors of graphs as a table, their nearest neighbors, and a map",
+    "report": "a comparison or a search as one page that opens offline, or as a table for a paper",
 }
 
 OVERVIEW = """usage: gcaps VERB ...      gcaps VERB --help explains a verb

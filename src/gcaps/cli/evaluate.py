@@ -61,6 +61,31 @@ TrainSizes = Annotated[
     ),
 ]
 
+Tune = Annotated[
+    int | None,
+    typer.Option(
+        "--tune",
+        metavar="TRIALS",
+        min=1,
+        help="Search the settings of each fold in so many trials on inner folds of its training graphs (gcaps tune); "
+        "the estimate stays honest, and takes about TRIALS × inner folds times as long.",
+        show_default=False,
+    ),
+]
+TuneFolds = Annotated[
+    int, typer.Option("--tune-folds", metavar="N", min=1, help="Inner folds of --tune.", show_default=True)
+]
+SpaceFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--space",
+        metavar="FILE",
+        help="TOML file with the settings to search, a table for each method: hidden = [16, 32, 64], or "
+        "lr = {low = 0.001, high = 0.1, log = true} (default: the method's own space).",
+        show_default=False,
+    ),
+]
+
 
 def command(arguments: Sequence[str]) -> Callable[..., None]:
     """Return the verb with the options of the method that the arguments name."""
@@ -88,6 +113,9 @@ def run(
     seed: Seed = 0,
     learning_curve: LearningCurve = None,
     train_sizes: TrainSizes = None,
+    tune: Tune = None,
+    tune_folds: TuneFolds = 5,
+    space: SpaceFile = None,
     jobs: Annotated[
         int | None,
         typer.Option("--jobs", min=1, help="Processes; the result does not depend on it (default: all CPUs)."),
@@ -108,6 +136,8 @@ def run(
 
     Molecules: [cyan]gcaps evaluate BACE.csv --target Class --split scaffold-balanced --folds 1 --repeats 3[/cyan]
 
+    Is tuning worth it? [cyan]gcaps evaluate MUTAG --tune 20[/cyan] searches inside each fold.
+
     How much would more data help? [cyan]gcaps evaluate MUTAG --learning-curve 5[/cyan]
     """
     import shlex
@@ -118,6 +148,8 @@ def run(
 
     if output is not None and output.suffix != ".json":
         raise ConfigError(f"{output}: a record's name ends in .json")
+    if space is not None and tune is None:
+        raise ConfigError("--space is about --tune; give it, too")
     sizes = curve_points(learning_curve, train_sizes)
     column = None if split is None else Split.parse(split).column
     reading = reading_options(data, **read, columns=[column] if column else [])
@@ -126,7 +158,7 @@ def run(
     from gcaps.evaluation.experiments import Evaluation, named_methods, rows_of
     from gcaps.evaluation.plan import Limits
     from gcaps.evaluation.planning import make_plan
-    from gcaps.evaluation.run import repeated, run_plan
+    from gcaps.evaluation.run import repeated, run_plan, tuned_row
     from gcaps.report import print_comparison, write_report
     from gcaps.terminal import Terminal
     from gcaps.training import training_bar
@@ -134,6 +166,8 @@ def run(
     console = Terminal(highlight=False)
     how = Evaluation(folds, split, repeated([seed], repeats), task, metric, reading, sizes)
     rows = rows_of(data, named_methods({method: (method, config)}), how)
+    if tune is not None:
+        rows = [tuned_row(row, tune, tune_folds, space) for row in rows]
     plan, memory = make_plan(rows, Limits(), shlex.join(["gcaps", *sys.argv[1:]]))
     planned, graphs = plan.data[0], memory.graphs[plan.data[0].name]
     for line in introduction(planned, chosen=task != "auto", metric_given=metric is not None):
@@ -153,7 +187,22 @@ def run(
         write_report(found, html)
     for line in found.results()[0].folds[0].resolution:
         console.print(f"  {line}", markup=False)
+    if tune is not None:
+        for outcome in found.outcomes:
+            console.print(f"  {chosen_settings(outcome)}", markup=False, soft_wrap=True)
     print_comparison(found, console)
+
+
+def chosen_settings(outcome: Any) -> str:
+    """Return which settings were chosen for a fold, with the inner metric of these and of the default."""
+    from gcaps.evaluation.tuning_study import changed_settings
+
+    changed = changed_settings(outcome.method, outcome.config)
+    listed = ", ".join(f"{name} = {value}" for name, value in changed.items()) or "the default settings"
+    inner = next((tried["inner"] for tried in outcome.candidates if tried["config"] == outcome.config), None)
+    first = outcome.candidates[0]["inner"] if outcome.candidates else None
+    values = "" if inner is None or first is None else f" (inner {inner:.4g}, default {first:.4g})"
+    return f"fold {outcome.fold}: {listed}{values}"
 
 
 def curve_points(learning_curve: int | None, train_sizes: str | None) -> int | list[int]:

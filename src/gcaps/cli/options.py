@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from gcaps.config import CapsuleConfig, ClassConfig, Config, FeatureConfig, GraphFeatureConfig, Section, TrainingConfig
+from gcaps.documents import read_toml
 from gcaps.errors import ConfigError
 from gcaps.estimators.registry import config_class, method_of
 
@@ -40,7 +41,11 @@ def with_config(command: Callable[..., None], kind: type[Section] = Config) -> C
         default=None,
         annotation=Annotated[
             Path | None,
-            typer.Option("--config", metavar="FILE", help="TOML file with settings; options override it."),
+            typer.Option(
+                "--config",
+                metavar="FILE",
+                help="TOML file with settings, and the method's name unless --method gives it; options override it.",
+            ),
         ],
     )
 
@@ -51,6 +56,8 @@ def with_config(command: Callable[..., None], kind: type[Section] = Config) -> C
             text = given.pop(name)
             if text is not None:
                 values[name] = _read(field, text)
+        if "method" in given:
+            given["method"] = kind.method  # which the file may name
         command(**given, config=kind.parse(values))
 
     parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
@@ -60,15 +67,26 @@ def with_config(command: Callable[..., None], kind: type[Section] = Config) -> C
 
 
 def config_of(arguments: Sequence[str]) -> type[Section]:
-    """Return the settings' class of the method that a command line names with ``--method NAME``, by default gcaps.
+    """Return the settings' class of the method that a command line names, by default gcaps.
 
     Every method has options of its own, so they are known only once the method is.
     """
-    method = "gcaps"
+    return config_class(method_in(arguments))
+
+
+def method_in(arguments: Sequence[str]) -> str:
+    """Return the method that a command line names with ``--method NAME``, else in the file of ``--config FILE``."""
+    given = {}
     for option, value in zip(arguments, [*arguments[1:], ""], strict=False):  # no arguments: nothing to pair
-        if option == "--method" or option.startswith("--method="):
-            method = value if option == "--method" else option.partition("=")[2]
-    return config_class(method)
+        name, equals, own = option.partition("=")
+        if name in ("--method", "--config"):
+            given[name] = own if equals else value
+    if "--method" not in given and "--config" in given:
+        found = read_toml(given["--config"]).get("method", "gcaps")
+        if not isinstance(found, str):
+            raise ConfigError(f'{given["--config"]}: method is a name, such as "gcaps"')
+        return found
+    return given.get("--method", "gcaps")
 
 
 def command_of(run: Callable[..., None], arguments: Sequence[str]) -> Callable[..., None]:

@@ -178,17 +178,17 @@ def _rows(pieces: Iterator[_Piece], target: Target, threshold: float | None, dou
 
     from gcaps.escaping import csv_cell
 
-    position, header = 0, [*_header(target), *([] if doubts is None else doubts.header)]
+    position, header = 0, [*header_of(target), *([] if doubts is None else doubts.header)]
     for number, piece in enumerate(pieces):
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         if number == 0:
             writer.writerow(["graph", *map(csv_cell, header)])
         skipped = {one.row: one.id for one in piece.graphs.skipped}
-        cells_of = _cells(target, piece.scores, threshold)
+        found = cells_of(target, piece.scores, threshold)
         if piece.doubts is not None:
-            cells_of = [[*own, *more] for own, more in zip(cells_of, piece.doubts, strict=True)]
-        rows = zip(piece.graphs.ids, cells_of, strict=True)
+            found = [[*own, *more] for own, more in zip(found, piece.doubts, strict=True)]
+        rows = zip(piece.graphs.ids, found, strict=True)
         end = position + len(piece.graphs) + len(skipped)
         for row in range(position, end):
             if row in skipped:
@@ -200,7 +200,7 @@ def _rows(pieces: Iterator[_Piece], target: Target, threshold: float | None, dou
         yield text.getvalue()
 
 
-def _header(target: Target) -> list[str]:
+def header_of(target: Target) -> list[str]:
     """Return the names of the columns after that of the graph."""
     if target.classes is None:
         return list(target.names)
@@ -209,7 +209,7 @@ def _header(target: Target) -> list[str]:
     return [title for name in target.names for title in (name, f"p({name} = {target.classes[1]})")]
 
 
-def _cells(target: Target, scores: Floats, threshold: float | None) -> list[list[Any]]:
+def cells_of(target: Target, scores: Floats, threshold: float | None = None) -> list[list[Any]]:
     """Return the cells of each graph after its name."""
     import numpy as np
 

@@ -15,7 +15,8 @@ def run(
         list[Path],
         typer.Argument(
             metavar="RUN...",
-            help="The folder of a comparison, finished or not; or records that gcaps evaluate or compare wrote.",
+            help="The folder of a comparison, finished or not; records that gcaps evaluate or compare wrote; or the "
+            "folder of a search (gcaps tune).",
             show_default=False,
         ),
     ],
@@ -42,11 +43,23 @@ def run(
     """
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+    from gcaps.errors import ConfigError
     from gcaps.evaluation.comparison import Comparison
+    from gcaps.evaluation.tuning_study import TuningStudy, is_study
     from gcaps.files import write_text
     from gcaps.report import report_text
+    from gcaps.report.tuning import tuning_page
     from gcaps.terminal import Terminal
 
+    if len(sources) == 1 and is_study(sources[0]):
+        if format != "html" or metric is not None:
+            raise ConfigError("a search has a page only (--format html), with the metric that it was made for")
+        goal = output or Path("report.html")
+        write_text(goal, text := tuning_page(TuningStudy.read(sources[0])))
+        Terminal(stderr=True, highlight=False).print(
+            f"wrote {goal}, {len(text.encode()) / 1024:.0f} KiB", markup=False, soft_wrap=True
+        )
+        return
     found = [Comparison.read(source) for source in sources]
     comparison = found[0] if len(found) == 1 else Comparison.join(found)
     if metric is not None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from copy import copy
 from functools import cache
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, get_type_hints
+from typing import Any, ClassVar, Literal, Self, get_args, get_type_hints
 
 import numpy as np
 from pydantic import (
@@ -107,8 +107,23 @@ class Section(BaseModel):
 
     @classmethod
     def from_toml(cls, path: str | Path) -> dict[str, Any]:
-        """Read settings from a TOML file without validating them, so that options can override them."""
-        return read_toml(path)
+        """Read settings from a TOML file without validating them, so that options can override them.
+
+        ``method`` says whose settings they are; "none" stands for no value, which TOML does not have.
+
+        Raises:
+            ConfigError: the file cannot be read, or holds settings of another method.
+        """
+        found = read_toml(path)
+        method = found.pop("method", cls.method)
+        if method != cls.method:
+            raise ConfigError(f"{path}: holds settings of {method}, not of {cls.method}; give --method {method}")
+        return {name: None if value == "none" and cls.allows_none(name) else value for name, value in found.items()}
+
+    @classmethod
+    def allows_none(cls, name: str) -> bool:
+        """Whether a setting may have no value."""
+        return name in cls.model_fields and type(None) in get_args(cls.model_fields[name].annotation)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values, from which :meth:`parse` makes the same settings."""

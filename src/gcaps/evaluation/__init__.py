@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from gcaps.evaluation.splits import folds_of as folds_of
     from gcaps.evaluation.splits import read_splits as read_splits
     from gcaps.evaluation.splits import stratified_folds as stratified_folds
+    from gcaps.evaluation.tuned import TunedClassifier as TunedClassifier
+    from gcaps.evaluation.tuned import TunedRegressor as TunedRegressor
+    from gcaps.evaluation.tuning_study import TuningStudy as TuningStudy
+    from gcaps.evaluation.tuning_study import tune as tune
 
 _HOMES = {
     "Comparison": "comparison",
@@ -39,6 +43,8 @@ _HOMES = {
     **dict.fromkeys(("FoldResult", "Result", "Summary"), "result"),
     **dict.fromkeys(("METRICS", "compute_metrics", "target_metrics"), "metrics"),
     **dict.fromkeys(("Fold", "GraphKFold", "folds_of", "read_splits", "stratified_folds"), "splits"),
+    **dict.fromkeys(("TunedClassifier", "TunedRegressor"), "tuned"),
+    **dict.fromkeys(("TuningStudy", "tune"), "tuning_study"),
 }
 
 __all__ = [*_HOMES]

@@ -297,7 +297,7 @@ def _joined_entry(first: PlannedEntry | None, second: PlannedEntry) -> PlannedEn
     what = f"{first.label} on {first.data}"
     if shared := set(first.seeds) & set(second.seeds):
         raise GcapsError(f"two results are about {what} with seed {min(shared)}; give one of them")
-    if (first.method, first.folds) != (second.method, second.folds):
+    if (first.method, first.folds, first.tuning) != (second.method, second.folds, second.tuning):
         raise GcapsError(f"two results are about {what}, with different methods or numbers of folds")
     configs = [*first.configs, *(config for config in second.configs if config not in first.configs)]
     return replace(first, configs=configs, seeds=sorted([*first.seeds, *second.seeds]))

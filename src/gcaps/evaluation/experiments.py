@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from gcaps.config import CONFIGS, Section
+from gcaps.config.spaces import Pruning, Space, search_space
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.documents import read_toml
@@ -23,6 +24,7 @@ from gcaps.estimators.registry import METHODS
 from gcaps.evaluation.plan import MAX_CONFIGURATIONS
 from gcaps.evaluation.planning import Row
 from gcaps.evaluation.splits import Fold
+from gcaps.tuning.search import MAX_TRIALS, Tuning, require_optuna
 
 SeedNumber = Annotated[int, Field(ge=0, lt=2**32)]
 
@@ -56,6 +58,11 @@ class Entry(Section):
     folds: int | None = Field(None, ge=1, description="number of folds; by default that of the experiment")
     first: int | None = Field(None, ge=1, description="run only the first so many folds")
     split: str | None = Field(None, description="as that of the experiment, which is the default")
+    tune: int | None = Field(
+        None, ge=1, le=MAX_TRIALS, description="search the settings in so many trials on inner folds of each fold"
+    )
+    tune_folds: int = Field(5, ge=1, le=1000, description="inner folds of such a search")
+    space: dict[str, Any] | None = Field(None, description="settings to search, in place of the method's search space")
 
     def each(self) -> list[Entry]:
         """One entry for each of ``methods``."""
@@ -131,7 +138,10 @@ class Experiment(Section):
                 split=entry.split or how.split,
                 seeds=tuple(entry.seeds or how.seeds),
             )
-            rows += [own.row(label, entry.name, configs, one, entry.first) for one in sources]
+            tuning = None
+            if entry.tune is not None:
+                tuning = tuning_for(entry.name, configs, entry.tune, entry.tune_folds, space=entry.space)
+            rows += [replace(own.row(label, entry.name, configs, one, entry.first), tuning=tuning) for one in sources]
         return rows
 
 
@@ -207,6 +217,47 @@ def configurations(method: str, grid: Grid) -> list[dict[str, Any]]:
     except ConfigError as error:
         raise ConfigError(f"the grid of {method}: {error}") from error
     return list({json.dumps(config, sort_keys=True): config for config in found}.values())
+
+
+def tuning_for(
+    method: str | None,
+    configs: Sequence[Mapping[str, Any]],
+    trials: int,
+    folds: int = 5,
+    *,
+    space: str | Path | Mapping[str, Any] | None = None,
+    pruner: Pruning = "median",
+) -> Tuning:
+    """Return how the settings of a method are searched on the training graphs of each fold.
+
+    Args:
+        method: its name.
+        configs: its configuration; settings of the search space that differ from their default are kept fixed.
+        trials: number of settings that are tried.
+        folds: inner folds.
+        space: see :func:`gcaps.config.spaces.search_space`.
+        pruner: rule by which trials are given up.
+
+    Raises:
+        ConfigError: there is nothing to search.
+    """
+    if method is None or len(configs) != 1:
+        raise ConfigError("settings are searched for a method of gcaps, and without a grid")
+    require_optuna()
+    return Tuning(trials, free_space(method, configs[0], search_space(method, space)), folds, pruner)
+
+
+def free_space(method: str, settings: Mapping[str, Any], space: Space) -> Space:
+    """Return a search space without the settings that differ from their default, which the user has fixed.
+
+    Raises:
+        ConfigError: none are left.
+    """
+    default = _config_class(method).parse({}).to_dict()
+    found = {name: one for name, one in space.items() if settings.get(name) == default[name]}
+    if not found:
+        raise ConfigError(f"all settings that are searched for {method} are given: {', '.join(space)}")
+    return found
 
 
 def _config_class(method: str) -> type[Section]:

@@ -21,6 +21,7 @@ from gcaps.files import exists, write_json
 if TYPE_CHECKING:
     from gcaps.data.targets import Task
     from gcaps.evaluation.splits import Fold
+    from gcaps.tuning.search import Tuning
 
 FORMAT = 3
 READABLE = (2, 3)
@@ -60,6 +61,8 @@ class Cell:
     """SHA-256 of all inputs; graphs and fold enter by their content, not by their names."""
     train_size: int | None = None
     """Number of the fold's training graphs that are trained on; None: all of them."""
+    tuning: Tuning | None = None
+    """How settings are searched on the training graphs; None: they are not."""
 
     @property
     def key(self) -> Key:
@@ -191,6 +194,7 @@ def cell_of(
     metric: str = "accuracy",
     groups: str | None = None,
     train_size: int | None = None,
+    tuning: Tuning | None = None,
 ) -> Cell:
     """The cell of a set with fingerprint ``graphs`` and of the fold ``number`` with digest ``fold``.
 
@@ -208,13 +212,15 @@ def cell_of(
     }
     if task != "classification":
         inputs["task"] = task
-    if len(configs) > 1 and metric != "accuracy":
+    if (len(configs) > 1 or tuning is not None) and metric != "accuracy":
         inputs["metric"] = metric
     if groups is not None:
         inputs["groups"] = groups
     if train_size is not None:
         inputs["train_size"] = train_size
-    return Cell(data, label, method, tuple(configs), number, seed, digest(inputs), train_size)
+    if tuning is not None:
+        inputs["tuning"] = asdict(tuning)
+    return Cell(data, label, method, tuple(configs), number, seed, digest(inputs), train_size, tuning)
 
 
 def sized_label(label: str, train_size: int) -> str:

@@ -27,6 +27,7 @@ from gcaps.evaluation.splits import (
     groups_of,
 )
 from gcaps.files import exists, write_json
+from gcaps.tuning.search import Tuning
 
 FORMAT = 3
 READABLE = (2, 3)
@@ -195,6 +196,8 @@ class PlannedEntry:
     """The folds to run; None: all of them."""
     train_size: Count | None = None
     """Number of each fold's training graphs that are trained on, a point of a learning curve; None: all of them."""
+    tuning: Tuning | None = None
+    """How settings are searched on the training graphs of each fold; None: they are those of ``configs``."""
 
     @property
     def row(self) -> str:
@@ -238,6 +241,7 @@ class Plan:
                 metric=data.metric,
                 groups=data.split if data.grouped else None,
                 train_size=entry.train_size,
+                tuning=entry.tuning,
             )
             for entry in self.entries
             for data in [self.of(entry.data)]

@@ -30,6 +30,7 @@ from gcaps.evaluation.splits import (
     write_splits,
 )
 from gcaps.files import write_json
+from gcaps.tuning.search import Tuning
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class Row:
     """Left out, instead of refused, where the method does not take such graphs."""
     train_sizes: int | tuple[int, ...] = ()
     """Points of a learning curve, see :func:`gcaps.evaluation.learning_curve.curve_sizes`."""
+    tuning: Tuning | None = None
+    """How settings are searched on the training graphs of each fold."""
 
 
 def make_plan(
@@ -131,7 +134,7 @@ def _entry(row: Row, data: PlannedData) -> PlannedEntry:
         for config in row.configs:
             make_estimator(row.method, config, task=data.task)
     folds = None if row.first is None else list(range(row.first))
-    return PlannedEntry(row.label, row.method, data.name, row.configs, list(row.seeds), folds)
+    return PlannedEntry(row.label, row.method, data.name, row.configs, list(row.seeds), folds, tuning=row.tuning)
 
 
 def _planned(

@@ -103,13 +103,13 @@ class _Wanted:
         candidates = self._cells.get(key, [])
         if not candidates or not self._same_evaluation(recorded) or not self._same_fold(recorded):
             return []
-        return [cell for cell in candidates if self._same_settings(cell, recorded)]
+        return [cell for cell in candidates if cell.tuning == entry.tuning and self._same_settings(cell, recorded)]
 
     def _same_evaluation(self, recorded: _Recorded) -> bool:
         """Whether task, groups and, where it chooses settings, the metric are the plan's."""
         data, known = self._data[recorded.data.fingerprint], recorded.data
         groups = [one.split if one.grouped else None for one in (data, known)]
-        metric_matters = len(recorded.settings) > 1
+        metric_matters = len(recorded.settings) > 1 or recorded.entry.tuning is not None
         return (
             data.task == known.task and groups[0] == groups[1] and (data.metric == known.metric or not metric_matters)
         )

@@ -24,6 +24,7 @@ from gcaps.evaluation.experiments import (
     named_methods,
     read_experiment,
     rows_of,
+    tuning_for,
 )
 from gcaps.evaluation.outcome import Cell, Outcome, read_cell
 from gcaps.evaluation.plan import FILE, InMemory, Limits, Plan
@@ -199,6 +200,9 @@ def evaluate(
     reading: Mapping[str, Any] | None = None,
     train_sizes: int | Sequence[int] = (),
     config: Any = None,
+    tune: int | None = None,
+    tune_folds: int = 5,
+    space: str | Path | Mapping[str, Any] | None = None,
     splits: str | Path | Sequence[Fold] | None = None,
     jobs: int | None = None,
     report: Callable[[int, Epoch], None] | None = None,
@@ -219,6 +223,10 @@ def evaluate(
         reading: further arguments of :func:`gcaps.load`, such as ``{"target": "Class"}``.
         train_sizes: a learning curve, see :func:`gcaps.compare`: ``result.learning_curve`` has its points.
         config: settings of a method given by name: a dictionary, or its class in ``gcaps.config.CONFIGS``.
+        tune: search the settings in so many trials on inner folds of each fold's training graphs (:func:`gcaps.tune`);
+            nothing of the test graphs decides. What was chosen is in each fold's ``chosen``.
+        tune_folds: inner folds of that search.
+        space: settings to search instead of the method's space: a TOML file, or a dictionary.
         splits: another name of ``split``.
         jobs: processes; by default as many as there are CPUs and folds.
         report: called with the fold and the epoch after each epoch.
@@ -240,6 +248,8 @@ def evaluate(
         *(reading or {}, train_sizes),
     )
     rows = rows_of(graphs, named, how)
+    if tune is not None:
+        rows = [tuned_row(row, tune, tune_folds, space) for row in rows]
     if len(rows) > 1:
         raise ConfigError("evaluate takes one data set; gcaps.compare takes several")
     call = command or _call(rows[0], label, settings)
@@ -250,6 +260,11 @@ def evaluate(
     if protocol not in result.protocols:
         raise ConfigError(f"the protocol {protocol} is for accuracy; {result.metric} has only honest")
     return replace(result, protocol=protocol)
+
+
+def tuned_row(row: Row, trials: int, folds: int, space: str | Path | Mapping[str, Any] | None = None) -> Row:
+    """Return a row whose settings are searched on the training graphs of each fold, see :func:`tuning_for`."""
+    return replace(row, tuning=tuning_for(row.method, row.configs, trials, folds, space=space))
 
 
 def run_plan(plan: Plan, memory: InMemory, jobs: int | None = None, on_epoch: OnEpoch | None = None) -> Comparison:
@@ -278,6 +293,8 @@ def _call(row: Row, label: str, settings: dict[str, Any]) -> str:
     given |= {"metric": row.metric} if row.metric is not None else {}
     given |= {"reading": dict(row.reading)} if row.reading else {}
     given |= {"train_sizes": row.train_sizes} if row.train_sizes != () else {}
+    if row.tuning is not None:
+        given |= {"tune": row.tuning.trials, "tune_folds": row.tuning.folds}
     how = ", ".join(f"{key}={value!r}" for key, value in given.items())
     if row.method is None:
         return f"gcaps.evaluate({str(name)!r}, {settings['estimator']}, {how})"

@@ -70,7 +70,8 @@ class Task:
     def request(self, cells: Sequence[Cell]) -> dict[str, Any]:
         """What a worker needs to know about some of its cells."""
         first = self.cells[0]
-        common = {"method": first.method, "configs": list(first.configs), "seed": first.seed}
+        tuning = None if first.tuning is None else asdict(first.tuning)
+        common = {"method": first.method, "configs": list(first.configs), "tuning": tuning, "seed": first.seed}
         return common | {"train_size": first.train_size, "folds": [cell.fold for cell in cells]}
 
 

@@ -110,7 +110,8 @@ def _verdict(plan: Plan, planned: PlannedData, graphs: GraphSet, recorded: Outco
         raise GcapsError(f"its folds are others here ({planned.origin(recorded.seed)})")
     entry = plan.entry(recorded.data, recorded.label)
     assert entry is not None
-    configs = entry.configs if recorded.candidates else [recorded.config]  # the choice is repeated, too
+    chosen = recorded.candidates or entry.tuning is not None
+    configs = entry.configs if chosen else [recorded.config]  # the choice is repeated, too
     with threadpool_limits(1, user_api="blas"):
         prepared = PreparedSet(graphs)
         worker = Worker(
@@ -118,6 +119,7 @@ def _verdict(plan: Plan, planned: PlannedData, graphs: GraphSet, recorded: Outco
             task=planned.task,
             metric=planned.metric,
             groups=planned.groups(prepared),
+            tuning=entry.tuning,
         )
         again = worker.run(fold, recorded.fold, train_size=entry.train_size)
     if again.config != recorded.config:

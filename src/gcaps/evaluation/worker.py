@@ -14,6 +14,7 @@ from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Target, Task
+from gcaps.documents import validated
 from gcaps.errors import DivergenceError, GcapsError, MemoryLimitError
 from gcaps.estimators.base import GraphEstimator
 from gcaps.estimators.registry import METHODS, estimator_class, make_estimator
@@ -25,6 +26,7 @@ from gcaps.evaluation.result import FoldResult, as_lists
 from gcaps.evaluation.splits import Fold
 from gcaps.training import Curves, Epoch
 from gcaps.training.loop import inner_split
+from gcaps.tuning.search import Tuning
 
 INNER_SHARE = 0.1
 """Share of a fold's training graphs that chooses among configurations, where the splits file sets none aside."""
@@ -56,6 +58,7 @@ class Worker:
         task: what is predicted.
         metric: by which configurations are chosen.
         groups: [G] groups, such as scaffolds, that inner validation and inner folds keep whole.
+        tuning: search the settings of each fold on its training graphs, beginning with the only configuration.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Worker:
         task: Task = "classification",
         metric: str | None = None,
         groups: Ints | None = None,
+        tuning: Tuning | None = None,
     ) -> None:
         self.prepared, self.graphs = prepared, prepared.graphs
         self.method, self.configs, self.seed, self.estimator = method, list(configs), seed, estimator
@@ -76,11 +80,11 @@ class Worker:
         # classes and shape of all graphs, for the results; estimators find theirs on the training graphs
         self.target = Target.of(self.y, task, self.graphs.target_names, self.graphs.name)
         self.metric = metric_for(task, metric)
-        self.groups = groups
+        self.groups, self.tuning = groups, tuning
 
     def prepare(self) -> None:
         """Compute what the folds share, such as Gram matrices, where the method says that they do."""
-        if self.method is not None and estimator_class(self.method).shares_folds:
+        if self.method is not None and self.tuning is None and estimator_class(self.method).shares_folds:
             for config in self.configs:
                 make_estimator(self.method, config, self.seed, self.target.task).prepare(self.prepared)
 
@@ -103,9 +107,7 @@ class Worker:
             began = time.perf_counter()
             scores = self._constant_scores(fold)
             return CellResult(self.configs[0], self._result(fold, number, scores, began), [], None)
-        inner = [self._inner_value(config, fold, number) for config in self.configs if len(self.configs) > 1]
-        ranked = [-math.inf if math.isnan(value) else self.metric.sign * value for value in inner]
-        config = self.configs[int(np.argmax(ranked)) if ranked else 0]  # the first of equals
+        config, tried = self._chosen(fold, number)
         began = time.perf_counter()
         estimator = self._estimator(config, number)
         estimator.fit_prepared(
@@ -123,11 +125,23 @@ class Worker:
             resolved=dict(estimator.resolved_),
             resolution=[str(found) for found in estimator.resolution_],
         )
-        tried = [
-            {"config": c, "inner": None if math.isnan(value) else value}
-            for c, value in zip(self.configs, inner, strict=False)
-        ]
         return CellResult(config, result, tried, self._embedding(estimator, number))
+
+    def _chosen(self, fold: Fold, number: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """Choose a configuration on the training graphs; returns it and what was tried, with the inner metric."""
+        if self.tuning is not None:
+            from gcaps.evaluation.inner import search_settings
+
+            return search_settings(self, self.tuning, fold, number)
+        if len(self.configs) == 1:
+            return self.configs[0], []
+        inner = [self._inner_value(config, fold, number) for config in self.configs]
+        ranked = [-math.inf if math.isnan(value) else self.metric.sign * value for value in inner]
+        tried = [
+            {"config": config, "inner": None if math.isnan(value) else value}
+            for config, value in zip(self.configs, inner, strict=True)
+        ]
+        return self.configs[int(np.argmax(ranked))], tried  # the first of equals
 
     def _result(
         self,
@@ -200,6 +214,10 @@ class Worker:
     def _inner_value(self, config: dict[str, Any], fold: Fold, number: int) -> float:
         """The metric of a configuration on held-back training graphs; the fold's test graphs are not used."""
         inner = inner_fold(self.target.encode(self.y), fold, fold_seed(self.seed, number), self.groups)
+        return self.value(config, inner, number)
+
+    def value(self, config: dict[str, Any], inner: Fold, number: int) -> float:
+        """The metric of a configuration fitted on ``inner.train``, for ``inner.test``; NaN where it is not defined."""
         if self._constant(inner.train) is not None:
             return math.nan
         estimator = self._estimator(config, number).fit_prepared(self.prepared, inner.train, groups=self.groups)
@@ -284,7 +302,7 @@ class Session:
 
         Args:
             data: the set.
-            request: ``method``, ``configs``, ``seed``, ``train_size`` and the numbers of the ``folds``.
+            request: ``method``, ``configs``, ``tuning``, ``seed``, ``train_size`` and the numbers of the ``folds``.
             estimator: of the caller's, where there is no method.
             tell: called with each event.
             epochs: whether to tell of epochs.
@@ -297,7 +315,7 @@ class Session:
             began = time.perf_counter()
             worker = Worker(
                 *(prepared, request["method"], request["configs"], request["seed"], estimator),
-                *(data.task, data.metric, data.groups(prepared)),
+                *(data.task, data.metric, data.groups(prepared), tuning_of(request["tuning"])),
             )
             worker.prepare()
             shared = (time.perf_counter() - began) / len(numbers)
@@ -344,6 +362,11 @@ class Session:
         if data.name in self._memory.folds:
             return self._memory.folds[data.name][number]
         return data.fold(graphs, seed, number)
+
+
+def tuning_of(request: dict[str, Any] | None) -> Tuning | None:
+    """The search of a request, from the fields that ``dataclasses.asdict`` gave."""
+    return None if request is None else validated(Tuning, request, "is no search of settings")
 
 
 def failure(error: Exception) -> dict[str, str]:

@@ -68,6 +68,11 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def fit_transform(self, X: Any, y: Any = None) -> Floats:
         """Fit the kernel and return the Gram matrix of the training graphs, [n, n]."""
         self.fit(X)
+        return self.training_gram()
+
+    def training_gram(self) -> Floats:
+        """Return the Gram matrix of the training graphs that are kept, [n, n]."""
+        check_is_fitted(self, "_scale_")
         K = self._train_gram()
         return scaled(K, self._scale_, self._scale_) if self.normalize else K
 

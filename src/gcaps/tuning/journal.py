@@ -1,0 +1,99 @@
+"""The journal of a search: the file of Optuna's JournalStorage, one JSON object a line, checked before it is opened.
+
+Optuna replays the journal without pickle or evaluation of code. Here every line is parsed within the limits of
+:mod:`gcaps.documents` and its fields are checked first; a last line that a killed process left unfinished is removed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from gcaps.documents import MAX_PAGE_BYTES, Count, Name, Number, Page, parse_json, validated
+from gcaps.errors import GcapsError
+from gcaps.files import exists, locked, read_bytes
+
+FILE = "journal.log"
+OPERATIONS = 10
+"""Largest code of an operation."""
+_State = Annotated[int, Field(ge=0, le=4)]
+
+
+class Line(Page):
+    """An operation of the journal; fields that another version of Optuna adds are left to it."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+
+    op_code: Annotated[int, Field(ge=0, le=OPERATIONS)]
+    worker_id: Name
+    study_name: Name = ""
+    directions: Annotated[list[Annotated[int, Field(ge=0, le=2)]], Field(max_length=1)] = Field([])
+    study_id: Count = 0
+    trial_id: Count = 0
+    state: _State = 0
+    values: Annotated[list[Number], Field(max_length=1)] | None = None
+    value: Number | None = None
+    step: Count = 0
+    intermediate_value: Number = 0.0
+    datetime_start: Name | None = None
+    datetime_complete: Name | None = None
+    distributions: dict[Name, Annotated[str, Field(max_length=1 << 18)]] = Field({})
+    params: dict[Name, Number | None] = Field({})
+    user_attr: dict[Name, Any] = Field({})
+    user_attrs: dict[Name, Any] = Field({})
+
+
+@contextmanager
+def opened(folder: Path) -> Iterator[Any]:
+    """Open the journal of a folder for the only process that may write to it; yields Optuna's storage.
+
+    Raises:
+        GcapsError: another process has it open, or it is damaged.
+    """
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
+
+    path = folder / FILE
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / ".lock", f"{folder}: another process is searching there; wait for it or stop it"):
+        check(path, mend=True)
+        lock = Path(f"{path}.lock")
+        lock.unlink(missing_ok=True)  # of a process that was killed while it wrote
+        with replayed(path):
+            storage = JournalStorage(JournalFileBackend(str(path), JournalFileOpenLock(str(path))))
+        yield storage
+
+
+@contextmanager
+def replayed(path: Path) -> Iterator[None]:
+    """Turn what Optuna says of a journal that contradicts itself into one line."""
+    try:
+        yield
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, RuntimeError) as error:
+        raise GcapsError(f"{path}: is not the journal of a search ({type(error).__name__}: {error})") from error
+
+
+def check(path: Path, *, mend: bool = False) -> None:
+    """Check every line of a journal, if there is one.
+
+    Args:
+        path: the file.
+        mend: remove a last line that is not finished.
+
+    Raises:
+        GcapsError: it is damaged.
+    """
+    if not exists(path):
+        return
+    content = read_bytes(path, MAX_PAGE_BYTES)
+    end = content.rfind(b"\n") + 1
+    for number, line in enumerate(content[:end].splitlines(), 1):
+        raw = parse_json(line, str(path), number)
+        validated(Line, raw, f"{path}, line {number}: is not an operation of a journal")
+    if mend and end < len(content):
+        os.truncate(path, end)
