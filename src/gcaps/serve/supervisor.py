@@ -222,7 +222,7 @@ class _Supervisor:
         self.listening.close()
         if self.front is not None:
             self.front.terminate()
-            self.front.join(DRAIN + 0.4)
+            self.front.join(DRAIN + 0.3)
         others = [process for process, _ in self.workers.values()]
         for process in [*others, *([] if self.front is None else [self.front])]:
             with suppress(OSError):
