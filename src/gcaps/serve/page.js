@@ -19,6 +19,7 @@
     el.append(...children.filter((child) => child !== null && child !== undefined));
     return el;
   };
+  const asCoverage = (share) => `${Number((100 * share).toFixed(2))} %`;
   const percent = (share) => `${(100 * share).toFixed(share > 0.999 && share < 1 ? 2 : 1)} %`;
   const number = (value) =>
     value === null ? "∞" : Number.isInteger(value) ? String(value) : Number(value.toPrecision(4)).toString();
@@ -85,12 +86,12 @@
     const names = model.targets.map((target) => target.name);
     const what =
       model.task === "regression"
-        ? `predicts ${names.slice(0, 4).join(", ")}`
+        ? `Predicts ${names.slice(0, 4).join(", ")}`
         : model.task === "multilabel"
-          ? `predicts ${names.length} yes-or-no targets`
-          : `predicts ${names[0]} (classes ${model.targets[0].classes.slice(0, 8).join(", ")})`;
+          ? `Predicts ${names.length} yes-or-no targets`
+          : `Predicts ${names[0]}, one of ${model.targets[0].classes.slice(0, 8).join(", ")}${model.targets[0].classes.length > 8 ? " and others" : ""}`;
     const trained = model.trained_on ? `, trained on ${model.trained_on} (${plural(model.training_graphs, "graph")})` : "";
-    $("about").textContent = `${model.describes} ${what}${trained}.${model.calibrated ? "" : " It is not calibrated: no sets, intervals or warnings."}`;
+    $("about").textContent = `${what}. Model: ${model.describes}${trained}.${model.calibrated ? "" : " It is not calibrated: no sets, intervals or warnings."}`;
     $("text-label").textContent = model.molecules ? "SMILES, one in a line" : "Graphs as node-link JSON";
     $("text-hint").textContent = model.molecules
       ? "A name may follow each SMILES after a space. Ctrl + Enter predicts."
@@ -98,7 +99,7 @@
     $("coverage-label").hidden = !model.calibrated;
     const wanted = String(model.coverage);
     if (![...$("coverage").options].some((option) => option.value === wanted))
-      $("coverage").append(make("option", { value: wanted, text: percent(model.coverage) }));
+      $("coverage").append(make("option", { value: wanted, text: asCoverage(model.coverage) }));
     $("coverage").value = wanted;
     $("example").hidden = Object.keys(model.example).length === 0;
   };
@@ -417,7 +418,7 @@
     const facts = state.model.targets[t];
     if (!facts.classes) {
       const answer = make("p", { class: "answer" }, make("small", { text: facts.name }), number(target.value));
-      const ends = target.interval && make("p", { text: `${percent(state.answer.coverage)} interval: ${rangeText(target.interval)}` });
+      const ends = target.interval && make("p", { text: `${asCoverage(state.answer.coverage)} interval: ${rangeText(target.interval)}` });
       return make("div", {}, answer, ends);
     }
     const shares = target.calibrated ?? target.probabilities;
@@ -431,7 +432,7 @@
     const kind = target.calibrated ? "calibrated probability" : "probability";
     const bars = make("div", { class: "bars", role: "group", "aria-label": `${kind} of each class` }, ...rows.slice(0, 12).map(([, el]) => el));
     const answer = make("p", { class: "answer" }, make("small", { text: several ? target.name : `${target.name || "class"}, ${kind} of each class` }), String(target.value));
-    const set = target.set && make("p", { class: "hint", text: `The set that holds the truth in ${percent(state.answer.coverage)} of cases: ${setText(target.set)}` });
+    const set = target.set && make("p", { class: "hint", text: `The set that holds the truth in ${asCoverage(state.answer.coverage)} of cases: ${setText(target.set)}` });
     return make("div", {}, answer, bars, set);
   };
 
@@ -488,7 +489,7 @@
       const read = new DOMParser().parseFromString(found.svg.replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"'), "image/svg+xml");
       if (read.documentElement.nodeName === "svg") parts.push(document.importNode(read.documentElement, true));
     } else parts.push(make("p", { class: "muted", text: "Too large to draw." }));
-    parts.push(make("p", { class: "key" }, make("span", {}, make("i", { class: "up" }), "raises"), make("span", {}, make("i", { class: "down" }), "lowers"), `the ${found.output}: ${number(found.value)}`));
+    parts.push(make("p", { class: "key" }, make("span", {}, make("i", { class: "up" }), "raises"), make("span", {}, make("i", { class: "down" }), "lowers"), `the ${found.output}: ${number(found.value)}${state.model.calibrated && state.model.task !== "regression" ? ", before calibration" : ""}`));
     const rows = found.nodes.map((one) => make("tr", {}, make("th", { scope: "row", class: "n", text: String(one.node) }), make("td", { text: one.name }), make("td", { class: "n", text: (one.contribution > 0 ? "+" : "") + number(one.contribution) })));
     const word = state.model.molecules ? "Atom" : "Node";
     const head = make("tr", {}, make("th", { scope: "col", class: "n", text: word }), make("th", { scope: "col", text: state.model.molecules ? "Element" : "Label" }), make("th", { scope: "col", class: "n", text: "Contribution" }));
