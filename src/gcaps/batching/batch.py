@@ -87,6 +87,11 @@ class Batch:
         """B."""
         return len(self.ptr) - 1
 
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients of node features or arc weights are wanted."""
+        return self.dense.requires_grad or (self.weight is not None and self.weight.requires_grad)
+
     def to(self, device: torch.device | str) -> Batch:
         """Return the same batch on another device."""
         if self.dense.device == torch.device(device):

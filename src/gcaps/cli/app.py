@@ -32,7 +32,7 @@ VERBS = {
     "data": "data sets: list, get, check, convert",
     "train": "train any method on all graphs of a data set and save it",
     "predict": "classes and probabilities for graphs, as CSV",
-    "explain": "which atoms of a molecule a prediction depends on, as a page",
+    "explain": "which nodes, edges and features a prediction hangs on, as a page",
     "export": "a trained network as an ONNX or torch.export file that runs without gcaps",
     "serve": "a trained model as a web page and a JSON interface",
     "evaluate": "cross-validate a method; every protocol from one run, the honest one first",

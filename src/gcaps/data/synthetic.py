@@ -1,12 +1,14 @@
 """Generated data sets: families of graphs with equal degrees, and any number of molecule-like graphs.
 
-Families test whether a method looks at structure; molecules measure what sets of any size cost.
+Families test whether a method looks at structure, motifs whether an explanation finds what decides a class; molecules
+measure what sets of any size cost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator
@@ -22,6 +24,12 @@ NOISE = 0.03
 """Share of the edges that are exchanged at random, so that graphs of a family differ."""
 MIXING = 3
 """Exchanges per edge that turn a lattice into a random graph; the number of triangles levels off after one."""
+
+HOUSE = ((0, 1), (1, 2), (2, 3), (3, 0), (0, 4), (1, 4))
+"""Edges of the motif of :func:`make_motifs`."""
+HOUSE_LABELS = (3, 4, 3, 4, 3)
+MOTIF_SIZES = (10, 20)
+"""Smallest and largest tree that it is attached to."""
 
 MOLECULES = 8192
 """Molecules that are made together."""
@@ -138,6 +146,65 @@ class _Stack:
         )
         ptr = pointer(self.size)
         return assemble("families", ptr, EdgeRows(ptr[graph] + u, ptr[graph] + v), y=labels)
+
+
+class Motifs(NamedTuple):
+    """Graphs whose class is decided by a motif, and where it is."""
+
+    graphs: GraphSet
+    inside: Array
+    """[N] whether each node belongs to the motif; nowhere in graphs of class 0."""
+
+
+def make_motifs(graphs: int = 200, seed: int = 0, *, labelled: bool = True, decoys: bool = True) -> Motifs:
+    """Generate random trees of 10 to 20 nodes; in class 1 with a house attached, else with five more nodes.
+
+    A house is a square with a triangle on it. With labels, the nodes of the tree have labels 0, 1 and 2 at random, the
+    corners of the square 3 and 4 by turns and the top 3. With decoys, five nodes of a graph of class 0 have these
+    labels, too, no two of them adjacent, so that it is the arrangement that decides; without, a label suffices.
+    """
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(MOTIF_SIZES[0], MOTIF_SIZES[1] + 1, graphs) + len(HOUSE_LABELS)
+    y = np.arange(graphs) % 2
+    ptr = pointer(sizes)
+    ends, labels, inside = [], rng.integers(0, 3, ptr[-1]), np.zeros(ptr[-1], dtype=bool)
+    for g in range(graphs):
+        n, house = int(sizes[g]), len(HOUSE_LABELS)
+        tree = n - house if y[g] else n
+        edges = [(i, int(rng.integers(0, i))) for i in range(1, tree)]
+        if y[g]:
+            edges += [(tree + u, tree + v) for u, v in HOUSE]
+            edges.append((tree + int(rng.integers(0, house)), int(rng.integers(0, tree))))
+            chosen = tree + np.arange(house)
+        else:
+            chosen = _apart(tree, edges, house, rng)
+        order = rng.permutation(n)
+        if y[g] or decoys:
+            labels[ptr[g] + order[chosen]] = np.array(HOUSE_LABELS)[: len(chosen)]
+        inside[ptr[g] + order[chosen]] = bool(y[g])
+        ends.append(ptr[g] + order[np.array(edges)])
+    u, v = np.concatenate(ends).T
+    made = assemble(
+        "motifs",
+        ptr,
+        EdgeRows(np.append(u, v), np.append(v, u)),
+        y=y,
+        node_labels=labels[:, None] if labelled else None,
+    )
+    return Motifs(replace(made, notes={}), inside)
+
+
+def _apart(nodes: int, edges: list[tuple[int, int]], count: int, rng: Generator) -> Ints:
+    """Draw nodes of which no two are adjacent, at most ``count``."""
+    near: list[set[int]] = [set() for _ in range(nodes)]
+    for u, v in edges:
+        near[u].add(v)
+        near[v].add(u)
+    chosen: list[int] = []
+    for node in rng.permutation(nodes).tolist():
+        if len(chosen) < count and not near[node] & set(chosen):
+            chosen.append(node)
+    return np.array(chosen, dtype=np.int64)
 
 
 def random_molecules(count: int, seed: int = 0) -> Iterator[GraphSet]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypedDict, Unpack
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -28,6 +28,9 @@ from gcaps.estimators.auto import Resolution
 from gcaps.estimators.novelty import Novelty
 from gcaps.estimators.uncertainty import How, Uncertainty
 from gcaps.training import Curves, Epoch, training_bar
+
+if TYPE_CHECKING:
+    from gcaps.explain.explanation import Explanation
 
 State = tuple[dict[str, Array], dict[str, Any]]
 """Arrays and JSON values of a fitted estimator."""
@@ -275,6 +278,18 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the prediction for each graph, [G] or [G, T], in the words or units of ``y``."""
         scores = self.scores(X)
         return self.target_.decode(scores)
+
+    def explain(self, X: Any, target: str | None = None, *, method: str = "auto") -> Explanation:
+        """Return what nodes, edges and features contribute to the predictions; see :func:`gcaps.explain.explain`.
+
+        Args:
+            X: graphs.
+            target: one of several targets; by default the first.
+            method: how contributions are computed; auto: the best way for this model.
+        """
+        from gcaps import explain
+
+        return explain.explain(self, X, target, method=method)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to the folder ``path`` (safetensors and JSON); ``gcaps.load_model`` reads it."""

@@ -1,4 +1,4 @@
-"""Explanations of predictions: how much each atom of a molecule contributes."""
+"""Explanations of predictions: which nodes, edges and features they hang on."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from gcaps.lazy import lazy_names
 if TYPE_CHECKING:
     from gcaps.explain.atoms import AtomsOf as AtomsOf
     from gcaps.explain.atoms import atoms_of as atoms_of
-    from gcaps.explain.contributions import Explanation as Explanation
+    from gcaps.explain.contributions import EXPLAIN_METHODS as EXPLAIN_METHODS
     from gcaps.explain.contributions import atom_contributions as atom_contributions
     from gcaps.explain.contributions import explain as explain
+    from gcaps.explain.explanation import Explanation as Explanation
+    from gcaps.explain.explanation import Group as Group
+    from gcaps.explain.explanation import Substructure as Substructure
+    from gcaps.explain.gradients import integrated_gradients as integrated_gradients
 
 _HOMES = {
-    **dict.fromkeys(("Explanation", "atom_contributions", "explain"), "contributions"),
+    **dict.fromkeys(("EXPLAIN_METHODS", "atom_contributions", "explain"), "contributions"),
+    **dict.fromkeys(("Explanation", "Group", "Substructure"), "explanation"),
     **dict.fromkeys(("AtomsOf", "atoms_of"), "atoms"),
+    "integrated_gradients": "gradients",
 }
 
 __all__ = list(_HOMES)

@@ -140,22 +140,42 @@ def _renumbered(atoms: AtomsOf) -> AtomsOf:
     return AtomsOf(Chem.RenumberAtoms(atoms.molecule, order), smiles, place[atoms.atom], atoms.is_hydrogen)
 
 
-def hidden_atom_smiles(atoms: AtomsOf) -> list[str]:
-    """Return for each node the SMILES in which its atom is a wildcard; for a hydrogen, the molecule as it is.
+def smiles_with_hidden_atoms(atoms: AtomsOf, nodes: Ints) -> str:
+    """Return the SMILES in which the atoms of some nodes are wildcards; those of hydrogens stay as they are.
 
-    They are of molecules that are prepared already.
+    It is of a molecule that is prepared already.
     """
     from rdkit import Chem
 
-    base: Any = Chem.RWMol(atoms.molecule)
-    Chem.Kekulize(base, clearAromaticFlags=True)  # a ring with a wildcard need not be aromatic
-    found = []
-    for number, hydrogen in zip(atoms.atom.tolist(), atoms.is_hydrogen.tolist(), strict=True):
-        if hydrogen:
-            found.append(atoms.smiles)
-            continue
-        copy: Any = Chem.RWMol(base)
+    heavy = nodes[~atoms.is_hydrogen[nodes]]
+    if not len(heavy):
+        return atoms.smiles
+    copy = _editable(atoms)
+    for number in atoms.atom[heavy].tolist():
         copy.ReplaceAtom(number, Chem.Atom(0))
-        copy.UpdatePropertyCache(strict=False)
-        found.append(Chem.MolToSmiles(copy))
-    return found
+    copy.UpdatePropertyCache(strict=False)
+    return str(Chem.MolToSmiles(copy))
+
+
+def smiles_without_bond(atoms: AtomsOf, u: int, v: int) -> str:
+    """Return the SMILES without the bond of two nodes; hydrogens fill the free valences.
+
+    It is of a molecule that is prepared already. A bond to a hydrogen stays.
+    """
+    from rdkit import Chem
+
+    if atoms.is_hydrogen[[u, v]].any():
+        return atoms.smiles
+    copy = _editable(atoms)
+    copy.RemoveBond(int(atoms.atom[u]), int(atoms.atom[v]))
+    copy.UpdatePropertyCache(strict=False)
+    return str(Chem.MolToSmiles(copy))
+
+
+def _editable(atoms: AtomsOf) -> Any:
+    """Return a copy with alternating bonds, as a ring that is changed need not be aromatic."""
+    from rdkit import Chem
+
+    copy: Any = Chem.RWMol(atoms.molecule)
+    Chem.Kekulize(copy, clearAromaticFlags=True)
+    return copy

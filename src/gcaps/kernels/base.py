@@ -220,6 +220,23 @@ class FeatureKernel(GraphKernel):
         check_is_fitted(self, "vocabulary_")
         return self._columns(self.count_substructures(self._graphs(X, fitting=False)))
 
+    def weights(self, coefficients: Floats) -> Floats:
+        """Return the weight of each substructure in the functions Σ_s β_s k(·, G_s) of the graphs G_s it was fitted to.
+
+        With ``normalize``, in √k(G, G) times that function: it is then linear in the counts of a graph G but for that
+        factor.
+
+        Args:
+            coefficients: [p, n] coefficients β of p functions.
+
+        Returns:
+            [p, V] in the order of ``vocabulary_``; other substructures have weight 0.
+        """
+        check_is_fitted(self, "vocabulary_")
+        scale = self._scale_ if self.normalize else np.ones_like(self._scale_)
+        found: Floats = (self._train_.T @ (coefficients * scale).T).T
+        return found
+
     def state(self) -> State:
         """Vocabulary and training counts (as the parts of a CSR matrix)."""
         arrays, values = super().state()

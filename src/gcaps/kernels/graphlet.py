@@ -80,14 +80,25 @@ class Graphlet(FeatureKernel):
         parts = split_work(graphs.sizes + graphs.arc_counts, _WORK)
         return np.concatenate(map_threads(count, parts, "graphlets", self.n_jobs, self.verbose))
 
+    def sampled_nodes(self, graph: GraphSet) -> tuple[Array, Ints]:
+        """Return the codes [samples] drawn from a set of one graph, −1 for none, and their nodes [samples, size]."""
+        codes, nodes = np.empty(self.samples, dtype=np.int64), np.zeros((self.samples, self.size), dtype=np.int64)
+        arrays = graph.ptr, graph.rowptr, graph.col
+        sample_codes(codes, nodes, 0, self.size, self.connected, self._start(graph)[0], *arrays)
+        return codes, nodes
+
+    def _start(self, graphs: GraphSet) -> Hashes:
+        """[G] state of the random number generator, from the degrees of each graph."""
+        return join(sums(mix(graphs.degrees), graphs.ptr), np.full(len(graphs), self.random_state))
+
     def _sampled(self, graphs: GraphSet) -> SubstructureCounts:
-        start = join(sums(mix(graphs.degrees), graphs.ptr), np.full(len(graphs), self.random_state))
+        start, no_nodes = self._start(graphs), np.zeros((0, self.size), dtype=np.int64)
         arrays = graphs.ptr, graphs.rowptr, graphs.col
 
         def draw(part: tuple[int, int]) -> Array:
             codes = np.empty((part[1] - part[0], self.samples), dtype=np.int64)
             for g in range(*part):
-                sample_codes(codes[g - part[0]], g, self.size, self.connected, start[g], *arrays)
+                sample_codes(codes[g - part[0]], no_nodes, g, self.size, self.connected, start[g], *arrays)
             return codes
 
         parts = split_work(np.full(len(graphs), self.samples), _WORK)
@@ -319,7 +330,7 @@ def _ones(x: np.uint64) -> int:
 
 @njit(cache=True, nogil=True)
 def sample_codes(
-    out: Array, g: int, k: int, connected: bool, state: np.uint64, ptr: Array, rowptr: Array, col: Array
+    out: Array, nodes: Array, g: int, k: int, connected: bool, state: np.uint64, ptr: Array, rowptr: Array, col: Array
 ) -> None:
     """Fill ``out`` with codes of induced subgraphs on k random nodes of graph g; −1 if there are too few nodes.
 
@@ -327,6 +338,7 @@ def sample_codes(
 
     Args:
         out: [samples] int64.
+        nodes: [samples, k] int64, filled with the nodes of each sample where it has rows.
         g, k: graph and number of nodes.
         connected: draw connected subgraphs.
         state: uint64, state of the random number generator (SplitMix64).
@@ -372,6 +384,8 @@ def sample_codes(
                     code |= np.int64(1) << np.int64(bit)
                 bit += 1
         out[s] = code if size == k else -1
+        if len(nodes):
+            nodes[s] = chosen
         for i in range(size):
             seen[chosen[i]] = False
         for i in range(reached):

@@ -11,7 +11,7 @@ from gcaps.batching.batch import Batch
 from gcaps.data.targets import Task
 from gcaps.models.gcaps import GCAPS
 from gcaps.models.network import Network
-from gcaps.nn.cpu.distances import city_block
+from gcaps.nn.cpu.distances import city_block, differentiable_city_block
 
 
 class RandomCapsuleSVM(Network):
@@ -78,19 +78,22 @@ class RandomCapsuleSVM(Network):
 
         Logits of classes are sums of decision values over the temperature, −∞ for a class without training graphs.
         """
-        z = (self.embed(batch).detach() - self.mean) * self.scale
+        vectors = self.embed(batch)
+        z = ((vectors if batch.requires_grad else vectors.detach()) - self.mean) * self.scale
         if torch.compiler.is_compiling():
             distances = plain_city_block(z, self.support).to(self.gamma)
+        elif batch.requires_grad:
+            distances = differentiable_city_block(z, self.support).to(self.gamma)
         else:
             distances = torch.from_numpy(city_block(z.cpu().numpy(), self.support.cpu().numpy())).to(self.gamma)
         values = torch.exp(-self.gamma * distances) @ self.coefficients.T + self.intercepts
         if self.task != "classification":
-            return (values / self.temperature).float()
+            return (values / self.temperature).to(self.mean.dtype)
         sums = class_sums(values, self.pairs, len(self.present)) / self.temperature
         absent = sums.new_full((z.size(0), 1), -torch.inf)
         place = torch.full((self.outputs,), len(self.present), device=z.device)
         place = place.index_copy(0, self.present, torch.arange(len(self.present), device=z.device))
-        return torch.cat([sums, absent], dim=1).index_select(1, place).float()
+        return torch.cat([sums, absent], dim=1).index_select(1, place).to(self.mean.dtype)
 
 
 ENTRIES = 1 << 16

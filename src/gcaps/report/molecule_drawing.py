@@ -12,6 +12,7 @@ from xml.etree import ElementTree  # nosec B405  # of drawings that RDKit has ju
 import numpy as np
 from markupsafe import Markup
 
+from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
 from gcaps.escaping import visible
 from gcaps.report.chart import coordinate
@@ -42,13 +43,29 @@ class AtomMark(NamedTuple):
     """Short text beside the atom."""
 
 
+class BondMark(NamedTuple):
+    """A line behind a bond."""
+
+    begin: int
+    """Atom of the molecule."""
+    end: int
+    strength: float
+    """From −1 to 1, as of an atom; the size also decides the width."""
+    words: str
+    """Shown when the pointer rests on the bond."""
+
+
 def are_drawable(graphs: GraphSet | None) -> bool:
     """Whether graphs are molecules that RDKit can draw here."""
     return graphs is not None and "smiles" in graphs.columns and find_spec("rdkit") is not None
 
 
 def draw_molecule(
-    molecule: Any, label: str, size: tuple[float, float] = SIZE, marks: Sequence[AtomMark] = ()
+    molecule: Any,
+    label: str,
+    size: tuple[float, float] = SIZE,
+    marks: Sequence[AtomMark] = (),
+    bonds: Sequence[BondMark] = (),
 ) -> Markup | None:
     """Return a molecule as an SVG element; None if it is too large or RDKit cannot lay it out.
 
@@ -60,6 +77,7 @@ def draw_molecule(
         label: text alternative for screen readers.
         size: width and height in CSS pixels.
         marks: one for each atom; with them, all atoms have the color of text.
+        bonds: those with a line behind them, where there are marks of atoms.
     """
     from rdkit import Chem, rdBase
     from rdkit.Chem import rdDepictor
@@ -82,11 +100,13 @@ def draw_molecule(
             return None
     drawer.FinishDrawing()
     places = [drawer.GetDrawCoords(i) for i in range(len(marks))]
-    discs = _discs(np.array([(p.x, p.y) for p in places]).reshape(-1, 2), drawn, marks)
+    at = np.array([(p.x, p.y) for p in places]).reshape(-1, 2)
+    discs = _discs(at, drawn, marks)
+    lines = "".join(marked_line(at[bond.begin], at[bond.end], bond.strength, bond.words) for bond in bonds)
     box = f"0 0 {coordinate(size[0])} {coordinate(size[1])}"
     head = f'<svg class="chart mol" viewBox="{box}" role="img" aria-label="{escape(visible(label))}"'
     style = f'style="max-width:{coordinate(1.2 * size[0])}px"'
-    return Markup(f"{head} {style}>{discs}{_paths(drawer.GetDrawingText())}</svg>")
+    return Markup(f"{head} {style}>{lines}{discs}{_paths(drawer.GetDrawingText())}</svg>")
 
 
 def _configure(options: Any, *, plain: bool) -> None:
@@ -154,6 +174,16 @@ def _discs(places: Any, molecule: Any, marks: Sequence[AtomMark]) -> str:
         f'r="{radius}" fill-opacity="{opacity(mark.strength):.2f}">'
         f"<title>{escape(visible(mark.words))}</title></circle>"
         for (x, y), mark in zip(places.tolist(), marks, strict=True)
+    )
+
+
+def marked_line(a: Array, b: Array, strength: float, words: str) -> str:
+    """Return a line whose color and width say how much an edge contributes, with its words as a tooltip."""
+    kind, size = "raises" if strength >= 0 else "lowers", min(abs(strength), 1.0)
+    ends = " ".join(f'{name}="{coordinate(v)}"' for name, v in zip(("x1", "y1", "x2", "y2"), (*a, *b), strict=True))
+    return (
+        f'<line class="{kind}" {ends} stroke-width="{coordinate(1.5 + 7.5 * size)}" '
+        f'stroke-opacity="{0.15 + 0.7 * size:.2f}"><title>{escape(visible(words))}</title></line>'
     )
 
 

@@ -1,0 +1,81 @@
+"""What an explanation consists of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gcaps.data.arrays import Floats, Ints
+from gcaps.data.graphset import GraphSet
+from gcaps.explain.atoms import AtomsOf
+from gcaps.explain.output import Output
+
+
+class Substructure(NamedTuple):
+    """A substructure that a kernel counts, in one graph."""
+
+    hash: int
+    """Equal for equal substructures of all graphs."""
+    words: str
+    contribution: float
+    """Of all its occurrences in the graph."""
+    occurrences: int
+    """How often it occurs in the graph."""
+    nodes: Ints
+    """Nodes of one occurrence."""
+
+
+class Group(NamedTuple):
+    """A functional group of a molecule."""
+
+    name: str
+    nodes: Ints
+    """Nodes of the group, ascending."""
+    contribution: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Predictions for graphs and what their nodes, edges and features contribute to them."""
+
+    graphs: GraphSet
+    scores: Floats
+    """[G, ·] of the model."""
+    output: Output
+    """Which number is explained, in words, and which column of the scores it belongs to."""
+    method: str
+    """``"occlusion"``, ``"integrated-gradients"``, ``"saliency"``, ``"gradient-x-input"``, ``"substructures"``, or
+    ``"own"`` for an estimator that explains itself."""
+    values: Floats
+    """[G] the number that is explained: a column of the scores, or for ``"substructures"`` a decision value."""
+    baselines: Floats
+    """[G] the number without what is explained: where contributions add up, those of the nodes and, of a network that
+    the features reach, the baseline make the value; NaN for methods whose contributions do not add up."""
+    nodes: list[Floats]
+    """[n] for each graph: what its nodes contribute."""
+    edges: list[Floats] | None
+    """[m] for each graph: what each undirected edge contributes; NaN where it was not computed because the graph is
+    too large. None for a method that does not explain edges."""
+    edge_ends: list[Ints]
+    """[m, 2] for each graph: nodes of each undirected edge, the smaller number first."""
+    features: list[dict[str, float]]
+    """For each graph what each kind of node feature contributes, by name; the largest first."""
+    atoms: list[AtomsOf] | None = None
+    """The molecule of each graph; None for other graphs."""
+    groups: list[list[Group]] | None = None
+    """Functional groups of each molecule, by occlusion; the largest contribution first."""
+    substructures: list[list[Substructure]] | None = None
+    """All substructures of each graph, of ``"substructures"``; the largest contribution first."""
+    hidden: str = ""
+    """How nodes are hidden in occlusion: ``"features"``, or ``"edges"`` where the model reads no features of nodes."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+    """What a reader should know, by topic: ``"edges"`` says how contributions of edges were computed."""
+
+    def __len__(self) -> int:
+        return len(self.graphs)
+
+    @property
+    def contributions(self) -> list[Floats]:
+        """Contributions of the nodes, by their earlier name."""
+        return self.nodes
