@@ -39,7 +39,9 @@ def test_molecules_and_target_are_chosen(folder):
     [
         (("model", "mols.csv", "--graph", "m99"), "has no molecule 'm99'; its molecules are called m0, m1, m2"),
         (("two", "mols.csv", "--target", "c"), "the model has no target 'c'; it predicts a, b"),
-        (("model", "MUTAG"), "explains molecules only"),
+        (("model", "mols.csv", "--method", "gradients"), "choose from auto, substructures, occlusion"),
+        (("model", "mols.csv", "--method", "saliency"), "has no gradients; choose --method occlusion or auto"),
+        (("two", "mols.csv", "--method", "substructures"), "explains support vector machines on the kernels"),
         (("nowhere", "mols.csv"), "nowhere"),
     ],
 )

@@ -42,9 +42,14 @@ def one_by_one(model, graphs, column):
             labels[i] = HIDDEN
             x = None if single.x is None else single.x.copy()
             if x is not None:
-                x[i] = mean
+                x[i] = mean[g]
             found.append(whole - model.scores(replace(single, node_labels=labels, x=x))[0, column])
     return np.array(found)
+
+
+def occluded(model, graphs, target=None):
+    """Contributions of nodes by occlusion, as for any model."""
+    return explain(model, graphs, target, method="occlusion")
 
 
 def test_occlusion_is_its_definition_for_a_network(network):
@@ -85,10 +90,10 @@ def test_contributions_move_with_the_atoms(text, network):
     order = np.random.default_rng(3).permutation(molecule.GetNumAtoms()).tolist()
     shuffled = Chem.RenumberAtoms(molecule, order)
     plain, moved = (atom_contributions(network, [one])[0] for one in (molecule, shuffled))
-    place = explain(network, [shuffled]).atoms[0].atom
+    place = occluded(network, [shuffled]).atoms[0].atom
     of_atom = np.empty(len(moved))
     of_atom[place] = moved
-    written = explain(network, [shuffled]).atoms[0].molecule
+    written = occluded(network, [shuffled]).atoms[0].molecule
     match = written.GetSubstructMatch(molecule)
     np.testing.assert_allclose(of_atom[list(match)], plain, atol=1e-5)
 
@@ -120,21 +125,21 @@ def test_records_of_an_sdf_are_matched_with_their_atoms(tmp_path, network):
     molecule = Chem.RenumberAtoms(Chem.MolFromSmiles("OC(=O)c1ccccc1N"), [9, 3, 4, 0, 5, 6, 1, 7, 8, 2])
     with Chem.SDWriter(str(tmp_path / "a.sdf")) as file:
         file.write(molecule)
-    found = explain(network, tmp_path / "a.sdf")
+    found = occluded(network, tmp_path / "a.sdf")
     atoms = found.atoms[0]
     elements = [atoms.molecule.GetAtomWithIdx(i).GetAtomicNum() for i in atoms.atom.tolist()]
     assert elements == found.graphs.node_labels[:, 0].tolist()
     of_atom = np.empty(10)
-    of_atom[atoms.atom] = found.contributions[0]
+    of_atom[atoms.atom] = found.nodes[0]
     np.testing.assert_allclose(of_atom, atom_contributions(network, [Chem.MolToSmiles(atoms.molecule)])[0], atol=1e-5)
 
 
 def test_one_of_several_targets_is_chosen(table):
     model = make_estimator("ecfp").fit(gcaps.load(table, target=["a", "b"]))
-    both = [explain(model, QUERIES, target) for target in ("a", "b")]
+    both = [occluded(model, QUERIES, target) for target in ("a", "b")]
     assert both[1].output.words == "probability that b is 1"
-    assert not np.allclose(*(np.concatenate(one.contributions) for one in both))
-    np.testing.assert_array_equal(explain(model, QUERIES).contributions[0], both[0].contributions[0])
+    assert not np.allclose(*(np.concatenate(one.nodes) for one in both))
+    np.testing.assert_array_equal(occluded(model, QUERIES).nodes[0], both[0].nodes[0])
     with pytest.raises(ConfigError, match="the model has no target 'c'; it predicts a, b"):
         explain(model, QUERIES, "c")
 
@@ -142,7 +147,7 @@ def test_one_of_several_targets_is_chosen(table):
 def test_of_three_classes_the_predicted_one_is_explained(table):
     graphs = gcaps.load(table, target="class")
     model = make_estimator("wl").fit(graphs, np.arange(len(graphs)) % 3)
-    found = explain(model, QUERIES)
+    found = occluded(model, QUERIES)
     assert found.output.words == "probability of the predicted class"
     np.testing.assert_array_equal(found.output.column, found.scores.argmax(axis=1))
 
@@ -159,7 +164,7 @@ def test_an_estimator_may_explain_itself(network):
 
 def test_only_the_hidden_node_differs():
     graphs = gcaps.load(["CCO", "C"], labelled=False)
-    copies = with_hidden_nodes(graphs, np.array([2, 0]), np.zeros(graphs.x.shape[1]))
+    copies = with_hidden_nodes(graphs, np.array([2, 3]), np.zeros(graphs.x.shape[1]))
     assert (copies.node_labels[[2, 3]] == HIDDEN).all()
     np.testing.assert_array_equal(copies.node_labels[:2], graphs.node_labels[:2])
     assert (copies.x[[2, 3]] == 0).all()
@@ -167,8 +172,10 @@ def test_only_the_hidden_node_differs():
 
 
 def test_what_is_not_a_molecule_is_refused(network):
-    with pytest.raises(DataError, match="molecule"):
+    with pytest.raises(DataError, match="columns of node labels"):
         atom_contributions(network, gcaps.load("MUTAG"))
+    with pytest.raises(DataError, match="needs molecules"):
+        atom_contributions(make_estimator("wl", {"n_iter": (1,)}).fit(gcaps.load("MUTAG")), gcaps.load("MUTAG")[:1])
     graphs = gcaps.load(["CCO"], labelled=False)
     other = replace(graphs, columns={**graphs.columns, "smiles": np.array(["CCN"])})
     with pytest.raises(DataError, match="the graph is not the molecule of its SMILES"):

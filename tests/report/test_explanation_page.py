@@ -45,7 +45,7 @@ def test_every_molecule_has_a_picture_its_prediction_and_a_row_for_each_atom(pag
     assert page.count("<figure>") == 5
     assert len(re.findall(r'<th scope="row" class="n">', page)) == graphs.num_nodes
     assert page.count("predicted <b>") == 5
-    assert page.count("probability of class yes") >= 5
+    assert page.count("decision value of class yes") >= 5
     assert ", true <b>yes</b>" in page
 
 
@@ -64,7 +64,7 @@ def test_hydrogens_that_are_nodes_count_for_their_atom(table):
     text = explanation_page(model, found)
     assert "Contributions of hydrogens are added" in text
     assert len(re.findall(r'<th scope="row" class="n">', text)) == 3
-    by_atom = np.bincount(found.atoms[0].atom, weights=found.contributions[0])
+    by_atom = np.bincount(found.atoms[0].atom, weights=found.nodes[0])
     assert all(signed_text(float(value), probability=False) in text for value in by_atom)
 
 

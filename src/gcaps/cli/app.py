@@ -32,8 +32,9 @@ VERBS = {
     "data": "data sets: list, get, check, convert",
     "train": "train any method on all graphs of a data set and save it",
     "predict": "classes and probabilities for graphs, as CSV",
-    "explain": "which atoms of a molecule a prediction depends on, as a page",
+    "explain": "which nodes, edges and features a prediction hangs on, as a page",
     "export": "a trained network as an ONNX or torch.export file that runs without gcaps",
+    "serve": "a trained model as a web page and a JSON interface",
     "evaluate": "cross-validate a method; every protocol from one run, the honest one first",
     "compare": "methods x data sets, fold by fold; resumable; on one machine or a cluster",
     "tune": "search a method's settings on inner folds; resumable",
@@ -53,7 +54,8 @@ Graph classification with graph capsules: train, predict, and find out honestly 
   gcaps compare my-graphs.zip -o run         and all the other methods?
   gcaps report run -o report.html            which is best, and is the difference significant?
   gcaps train my-graphs.zip -o model         a classifier (--method NAME: any other method)
-  gcaps predict model new-graphs.zip         its predictions"""
+  gcaps predict model new-graphs.zip         its predictions
+  gcaps serve model                          a page to try it on, and an interface for programs"""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

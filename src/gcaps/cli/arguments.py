@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gcaps.estimators.registry import METHODS
+from gcaps.predictions import reading_of as reading_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from gcaps.data.graphset import Skipped
-    from gcaps.estimators.base import GraphEstimator
 
 Data = Annotated[
     str,
@@ -197,17 +197,6 @@ def with_reading(
 def with_model_reading(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of :data:`READING`: molecules are prepared as the model's training graphs were."""
     return with_reading(command, READING)
-
-
-def reading_of(estimator: GraphEstimator, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return reading options with which a model's new graphs are read.
-
-    Molecules are prepared as those of the training were. Targets of the names that the model predicts are read where
-    the source has them, unless ``--target`` names others.
-    """
-    prepared = {} if estimator.preparation_ is None else estimator.preparation_.to_dict()
-    target = options["target"] if options["target"] is not None else list(estimator.target_.names)
-    return {**options, **prepared, "target": target}
 
 
 def reading_options(

@@ -61,17 +61,19 @@ class Doubts:
 
     def cells(self, graphs: GraphSet, scores: Floats) -> list[list[str]]:
         """Return the cells of each graph."""
-        target, found = self.estimator.target_, self.estimator.known_uncertainty()
-        if target.classes is None:
-            spread = self.estimator._spread(graphs) if found.spread else None
-            ends = found.intervals(scores, self.coverage, spread)
-            self._count_intervals(target, graphs, ends)
-            own = [[f"{value:.6g}" for value in row] for row in ends.reshape(len(graphs), -1).tolist()]
+        from gcaps.predictions import doubt_of
+
+        target = self.estimator.target_
+        doubt = doubt_of(self.estimator, graphs, scores, self.coverage, by_class=self.by_class)
+        if doubt.intervals is not None:
+            self._count_intervals(target, graphs, doubt.intervals)
+            own = [[f"{value:.6g}" for value in row] for row in doubt.intervals.reshape(len(graphs), -1).tolist()]
         else:
-            sets = found.sets(scores, self.coverage, by_class=self.by_class).reshape(len(graphs), len(target.names), -1)
-            self._count_sets(target, graphs, sets)
-            own = self._of_classes(target, found.probabilities(scores), sets)
-        novelty = found.domain.compare(graphs)
+            assert doubt.sets is not None
+            assert doubt.calibrated is not None
+            self._count_sets(target, graphs, doubt.sets)
+            own = self._of_classes(target, doubt.calibrated, doubt.sets)
+        novelty = doubt.novelty
         self.graphs += len(graphs)
         self.novel += int(novelty.novel.sum())
         return [

@@ -1,4 +1,4 @@
-"""``gcaps explain``: molecules with atoms colored by what they contribute to a prediction."""
+"""``gcaps explain``: graphs with nodes and edges colored by what they contribute to a prediction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from gcaps.cli.arguments import (
 )
 
 FIRST = 12
-"""Molecules that are explained where none is chosen."""
+"""Graphs that are explained where none is chosen."""
+METHODS = ("auto", "substructures", "occlusion", "integrated-gradients", "saliency", "gradient-x-input")
 
 
 @with_model_reading
@@ -33,10 +34,19 @@ def run(
         typer.Option(
             "--graph",
             metavar="ID",
-            help=f"Molecule to explain, by its id; may be repeated (default: the first {FIRST}).",
+            help=f"Graph to explain, by its id; may be repeated (default: the first {FIRST}).",
             show_default=False,
         ),
     ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            metavar="|".join(METHODS),
+            help="How contributions are computed. auto: exact ones for the kernels wl, wloa, sp and gk, integrated "
+            "gradients for networks, occlusion for the rest.",
+        ),
+    ] = "auto",
     target: Annotated[
         str | None,
         typer.Option(
@@ -49,21 +59,26 @@ def run(
     *,
     read: dict[str, Any],
 ) -> None:
-    """Write a page with molecules whose atoms are colored by what they contribute to a prediction.
+    """Write a page with graphs whose nodes and edges are colored by what they contribute to a prediction.
 
-    The contribution of an atom is the prediction minus the prediction with the features of this atom hidden. Explained
-    is the value, or the probability of the second of two classes; of more classes, that of the predicted one.
+    Explained is the value, or the probability of the second of two classes; of more classes, that of the predicted one;
+    of the kernels wl, wloa, sp and gk, the decision value. Functional groups of molecules are explained, too.
 
     Example: [cyan]gcaps explain esol-model ESOL.csv -o atoms.html[/cyan]
 
     Example: [cyan]gcaps explain tox21-model Tox21.csv --graph TOX3021 --target NR-AhR -o atoms.html[/cyan]
+
+    Example: [cyan]gcaps explain model PROTEINS --graph 17 --method occlusion -o nodes.html[/cyan]
     """
     options = reading_options(data, target=None, **read, predicting=True)
     import shlex
     import sys
 
     from gcaps.data.catalog import load
-    from gcaps.errors import DataError
+    from gcaps.errors import ConfigError, DataError
+
+    if method not in METHODS:
+        raise ConfigError(f"--method {method}: choose from {', '.join(METHODS)}")
     from gcaps.explain.contributions import explain
     from gcaps.files import write_text
     from gcaps.persistence import load_model
@@ -72,16 +87,16 @@ def run(
     estimator = load_model(model)
     with reading_bar(data) as progress:
         graphs = load(data, progress=progress, **reading_of(estimator, options))
-    if "smiles" not in graphs.columns:
-        raise DataError("explains molecules only: a table with a column of SMILES, or an SDF", graphs.name)
     ids = [str(name) for name in graphs.ids.tolist()]
     places = chosen_graphs(ids, graph or (), FIRST)
+    kind = "molecule" if "smiles" in graphs.columns else "graph"
     if -1 in places:
         name = (graph or [""])[places.index(-1)]
-        raise DataError(f"has no molecule {name!r}; its molecules are called {', '.join(ids[:3])} and so on", data)
-    found = explain(estimator, graphs.subset(places), target)
-    if not any(values.any() for values in found.contributions):
-        raise DataError("no atom changes a prediction: this model does not look at atoms, or predicts a constant", data)
+        raise DataError(f"has no {kind} {name!r}; its {kind}s are called {', '.join(ids[:3])} and so on", data)
+    with reading_bar("explaining") as progress:
+        found = explain(estimator, graphs.subset(places), target, method=method, progress=progress)
+    if not any(values.any() for values in found.nodes):
+        raise DataError("no node changes a prediction: this model does not look at nodes, or predicts a constant", data)
     write_text(output, explanation_page(estimator, found, shlex.join(["gcaps", *sys.argv[1:]])))
-    typer.echo(f"{output}: {len(places)} molecule{'s' if len(places) > 1 else ''} explained", err=True)
+    typer.echo(f"{output}: {len(places)} {kind}{'s' if len(places) > 1 else ''} explained", err=True)
     report_skipped(graphs.skipped)

@@ -18,6 +18,7 @@ from gcaps.cli.arguments import (
     with_model_reading,
 )
 from gcaps.cli.doubts import Doubts
+from gcaps.predictions import decoded, unseen_in_words, unseen_labels
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -133,12 +134,15 @@ def _predictions(
     """Yield predictions piece by piece, so that memory does not grow with the source."""
     from gcaps.data.catalog import stream
 
-    features = getattr(getattr(estimator, "fitted_", None), "features", None)
     with reading_bar(data) as progress:
         for graphs in stream(data, progress=progress, **options):
             scores = estimator.scores(graphs)
-            unseen = [] if features is None else features.unseen(graphs)
-            yield _Piece(graphs, scores, unseen, None if doubts is None else doubts.cells(graphs, scores))
+            yield _Piece(
+                graphs,
+                scores,
+                unseen_labels(estimator, graphs),
+                None if doubts is None else doubts.cells(graphs, scores),
+            )
 
 
 class _Tally:
@@ -211,14 +215,9 @@ def header_of(target: Target) -> list[str]:
 
 def cells_of(target: Target, scores: Floats, threshold: float | None = None) -> list[list[Any]]:
     """Return the cells of each graph after its name."""
-    import numpy as np
-
     if target.classes is None:
         return [[f"{v:.6g}" for v in row] for row in scores.tolist()]
-    chosen = target.decode(scores)
-    if threshold is not None:
-        second = scores[:, 1] if target.task == "classification" else scores
-        chosen = target.classes[(second > threshold).astype(np.int64)]
+    chosen = decoded(target, scores, threshold)
     shares = [[f"{p:.6f}" for p in row] for row in scores.tolist()]
     if target.task == "classification":
         return [[name, *row] for name, row in zip(chosen.tolist(), shares, strict=True)]
@@ -234,26 +233,11 @@ def _warn_of_unseen(unseen: dict[tuple[str, int, int], Unseen], *, molecules: bo
         return
     from gcaps.escaping import visible
 
-    found = [unseen[key] for key in sorted(unseen)]
-    if molecules:
-        found = [_of_molecules(one) for one in found]
+    found = [unseen_in_words(unseen[key], molecules=molecules) for key in sorted(unseen)]
     listed = ", ".join(str(one) for one in found[:8]) + (", …" if len(found) > 8 else "")
     typer.echo(
         f"warning: not in any training graph: {visible(listed)}; predictions for these graphs are guesses", err=True
     )
-
-
-def _of_molecules(one: Unseen) -> Unseen:
-    """Name a label of an atom or a bond as chemists do."""
-    from rdkit.Chem import GetPeriodicTable
-
-    from gcaps.data.molecules.featurizer import ATOM_LABELS, BOND_LABELS
-
-    if one.kind == "edge label":
-        return one._replace(kind=f"bond {BOND_LABELS[one.column]}")
-    if one.column == 0 and one.value:
-        return one._replace(kind="element", name=GetPeriodicTable().GetElementSymbol(one.value))
-    return one._replace(kind=f"atom {ATOM_LABELS[one.column]}")
 
 
 def _print_metrics(tally: _Tally, target: Target) -> None:

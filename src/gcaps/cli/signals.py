@@ -22,6 +22,7 @@ GRACE = 0.7
 """Seconds that the main thread has for unwinding before the watching thread ends the process."""
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 _advice: list[Callable[[], str]] = []
+_grace = [GRACE]
 meanings: dict[int, tuple[str, int]] = {}
 """Line and exit code of signals that mean something else, such as SIGTERM from torchrun."""
 
@@ -55,6 +56,16 @@ def advising(advice: Callable[[], str]) -> Iterator[None]:
         yield
     finally:
         _advice.remove(advice)
+
+
+@contextmanager
+def patient(seconds: float) -> Iterator[None]:
+    """Give the main thread more time than :data:`GRACE` for a signal that arrives inside the block."""
+    _grace.append(seconds)
+    try:
+        yield
+    finally:
+        _grace.pop()
 
 
 @contextmanager
@@ -108,7 +119,7 @@ def _watch(reading: int, numbers: frozenset[int]) -> None:
             return
         if told[0] in numbers:
             break
-    number, deadline = told[0], time.monotonic() + GRACE
+    number, deadline = told[0], time.monotonic() + _grace[-1]
     while (left := deadline - time.monotonic()) > 0:
         if not select.select([reading], [], [], left)[0]:
             break

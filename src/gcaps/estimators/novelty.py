@@ -188,6 +188,15 @@ class Domain:
         percentile = closer / len(self.own)
         return Novelty(best, self.names[at], percentile, percentile >= PERCENTILE)
 
+    def neighbors(self, graphs: GraphSet, count: int) -> list[list[tuple[str, float]]]:
+        """Return for each graph names and similarities of the most similar training graphs, the nearest first."""
+        found: list[list[tuple[str, float]]] = []
+        for part in graphs.chunks(NODES) if len(graphs) else ():
+            for row in self.kernel.similarities(part):
+                nearest = np.argsort(-row, kind="stable")[:count].tolist()
+                found.append([(str(self.names[i]), float(row[i])) for i in nearest])
+        return found
+
     def state(self) -> State:
         """Return arrays and JSON values."""
         arrays, values = self.kernel.state()

@@ -68,19 +68,44 @@ def read_graph_files(paths: Sequence[Path], reading: Reading, name: str | None =
     found = [one for path in paths for one in (_graphml if ending(path) in GRAPHML else _node_link)(path)]
     if not found:
         raise DataError("holds no graphs", str(paths[0]) if paths else name)
+    ids = [one.id for one in found]
+    if len(paths) == len(found) > 1 and not _tell_apart(ids):
+        ids = [stem(path) for path in paths]
+    graphs = _converted(found, ids, name or stem(paths[0]), reading)
+    return graphs if reading.labels is None else with_labels(graphs, reading.labels, reading)
+
+
+def from_node_link(entries: Sequence[Any], reading: Reading, name: str = "graphs") -> GraphSet:
+    """Convert graphs in node-link form, as JSON values; otherwise as :func:`read_graph_files`.
+
+    Raises:
+        DataError: a graph is malformed; the message names it ``graph i``.
+    """
+    found = []
+    for i, entry in enumerate(entries):
+        graph = _built(entry, f"graph {i}")
+        found.append(Found(graph, f"graph {i}", _id_of(entry, graph)))
+    if not found:
+        raise DataError("holds no graphs", name)
+    return _converted(found, [one.id for one in found], name, reading)
+
+
+def _converted(found: Sequence[Found], ids: Sequence[str | None], name: str, reading: Reading) -> GraphSet:
+    """Return the set of some graphs, with their ids if these tell them apart."""
     try:
-        graphs = from_networkx([one.graph for one in found], name=name or stem(paths[0]), reading=reading)
+        graphs = from_networkx([one.graph for one in found], name=name, reading=reading)
     except DataError as error:
         raise _placed(error, found) from error
-    ids = [one.id for one in found]
-    if len(paths) == len(found) > 1 and not (all(ids) and len(set(ids)) == len(ids)):
-        ids = [stem(path) for path in paths]
-    if all(ids) and len(set(ids)) == len(ids):
-        gone = {one.row for one in graphs.skipped}
-        kept = np.array([id_ for i, id_ in enumerate(ids) if i not in gone], dtype=np.str_)
-        skipped = tuple(one._replace(id=str(ids[one.row])) for one in graphs.skipped)
-        graphs = replace(graphs, given_ids=kept, skipped=skipped)
-    return graphs if reading.labels is None else with_labels(graphs, reading.labels, reading)
+    if not _tell_apart(ids):
+        return graphs
+    gone = {one.row for one in graphs.skipped}
+    kept = np.array([id_ for i, id_ in enumerate(ids) if i not in gone], dtype=np.str_)
+    skipped = tuple(one._replace(id=str(ids[one.row])) for one in graphs.skipped)
+    return replace(graphs, given_ids=kept, skipped=skipped)
+
+
+def _tell_apart(ids: Sequence[str | None]) -> bool:
+    return all(ids) and len(set(ids)) == len(ids)
 
 
 def _placed(error: DataError, found: Sequence[Found]) -> DataError:
@@ -152,7 +177,7 @@ def _node_link(path: Path) -> Iterator[Found]:
     for i, (line, entry) in enumerate(_entries(path)):
         place = f"{path}: graph {i}" if line is None else f"{path}:{line}"
         graph = _built(entry, place)
-        yield Found(graph, place, _id({**graph.graph, **{k: v for k, v in entry.items() if k in ("id", "name")}}))
+        yield Found(graph, place, _id_of(entry, graph))
 
 
 def _entries(path: Path) -> Iterator[tuple[int | None, dict[str, Any]]]:
@@ -217,6 +242,10 @@ def _built(entry: Any, place: str) -> nx.Graph:
 
 def _hashable(id_: Any) -> Any:
     return tuple(id_) if isinstance(id_, list) else id_
+
+
+def _id_of(entry: dict[str, Any], graph: nx.Graph) -> str | None:
+    return _id({**graph.graph, **{k: v for k, v in entry.items() if k in ("id", "name")}})
 
 
 def _id(values: dict[str, Any]) -> str | None:

@@ -1,0 +1,96 @@
+"""What a server says of its model, and a graph that the model takes: the page's example, and the warm-up's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from gcaps.data.assemble import EdgeRows, assemble
+from gcaps.data.graphset import GraphSet
+from gcaps.errors import GcapsError
+from gcaps.estimators.base import GraphEstimator
+from gcaps.exporting.check import synthetic_graphs
+from gcaps.serve.limits import Limits, ServerSettings
+from gcaps.serve.schema import EXAMPLE_SMILES
+from gcaps.version import __version__
+
+RING = 6
+"""Nodes of the graph that is made up for methods that do not list their features."""
+COLUMNS = 4
+"""Columns of labels that are tried for them."""
+
+
+def facts_of(model: GraphEstimator, name: str, settings: ServerSettings, limits: Limits) -> dict[str, Any]:
+    """Return a :class:`gcaps.serve.schema.ModelResponse`."""
+    target = model.target_
+    classes = None if target.classes is None else target.classes.tolist()
+    data = getattr(model, "data_", {})
+    return {
+        "name": name,
+        "describes": model.describes,
+        "method": model.method,
+        "task": target.task,
+        "targets": [{"name": one, "classes": classes} for one in target.names],
+        "trained_on": str(data.get("name", "")),
+        "training_graphs": int(data.get("graphs", 0)),
+        "molecules": model.preparation_ is not None,
+        "calibrated": getattr(model, "uncertainty_", None) is not None,
+        "coverage": settings.coverage,
+        "limits": limits.model_dump(),
+        "example": example_request(model),
+        "version": __version__,
+    }
+
+
+def example_request(model: GraphEstimator) -> dict[str, Any]:
+    """Return a request for ``/predict`` that the model can answer; an empty one if none is found."""
+    if model.preparation_ is not None:
+        return {"smiles": EXAMPLE_SMILES}
+    graphs = example_graphs(model)
+    return {} if graphs is None else {"graphs": [node_link(graph, i) for i, graph in enumerate(graphs.to_networkx())]}
+
+
+def node_link(graph: Any, number: int) -> dict[str, Any]:
+    """Return a NetworkX graph as JSON values."""
+    nodes = [{"id": node, **_plain(values)} for node, values in graph.nodes(data=True)]
+    links = [{"source": u, "target": v, **_plain(values)} for u, v, values in graph.edges(data=True)]
+    return {"id": f"example {number + 1}", "nodes": nodes, "links": links}
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: np.asarray(value).round(4).tolist() for name, value in values.items()}
+
+
+def example_graphs(model: GraphEstimator, count: int = 3) -> GraphSet | None:
+    """Make up graphs with the features that a model takes; None if it takes none of those that are tried."""
+    for graphs in _candidates(model):
+        with suppress(GcapsError, ValueError, IndexError, TypeError):
+            chosen = np.argsort(-np.minimum(graphs.sizes, 12), kind="stable")[:count]
+            some = graphs.subset(np.sort(chosen))
+            model.scores(some)
+            return some
+    return None
+
+
+def _candidates(model: GraphEstimator) -> Iterator[GraphSet]:
+    features = getattr(getattr(model, "fitted_", None), "features", None)
+    if features is not None:
+        with suppress(GcapsError, ValueError):
+            yield synthetic_graphs(model, features, count=24)
+    ring = np.arange(RING)
+    for x in (False, True):
+        for labels in range(COLUMNS):
+            for edge_labels in range(COLUMNS):
+                rows = EdgeRows(
+                    ring, (ring + 1) % RING, np.zeros((RING, edge_labels), np.int64) if edge_labels else None
+                )
+                yield assemble(
+                    "made-up graphs",
+                    np.array([0, RING]),
+                    rows,
+                    node_labels=np.zeros((RING, labels), np.int64) if labels else None,
+                    x=np.zeros((RING, 1)) if x else None,
+                )
