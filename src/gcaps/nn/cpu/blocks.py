@@ -28,8 +28,11 @@ NODES = 256
 PARTIAL_SUMS = 64
 """Largest number of partial sums of a weight's gradient; each covers the same number of blocks."""
 
-compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-_threaded = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, parallel=True)
+_options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "no_cfunc_wrapper": True}
+compiled = njit(cache=True, **_options)
+compiled_part = njit(no_cpython_wrapper=True, **_options)
+"""Compile a function that only compiled functions call: without what Python needs to call it, and stored with them."""
+_threaded = njit(cache=True, parallel=True, **_options)
 _forked = False
 
 
