@@ -17,7 +17,7 @@ from gcaps.data.arrays import Floats, Ints, Ints32, pointer, ranges, strides
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import Hashes, join, rows, stable_colors
 from gcaps.data.prepared import PreparedSet
-from gcaps.features import NodeMatrix
+from gcaps.features.structural import NodeMatrix
 
 MAX_SHARE = 0.7
 """Nodes are merged if at most this share of the rows is left; above it, merging costs more than it saves."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from gcaps.data.graphset import Skipped
     from gcaps.estimators.base import GraphEstimator
+    from gcaps.estimators.predictor import NetworkPredictor
 
 Data = Annotated[
     str,
@@ -199,7 +200,7 @@ def with_model_reading(command: Callable[..., None]) -> Callable[..., None]:
     return with_reading(command, READING)
 
 
-def reading_of(estimator: GraphEstimator, options: Mapping[str, Any]) -> dict[str, Any]:
+def reading_of(estimator: GraphEstimator | NetworkPredictor, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return reading options with which a model's new graphs are read.
 
     Molecules are prepared as those of the training were. Targets of the names that the model predicts are read where

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from gcaps.data.graphset import GraphSet, Skipped
     from gcaps.data.targets import Target
     from gcaps.estimators.base import GraphEstimator
+    from gcaps.estimators.predictor import NetworkPredictor
     from gcaps.features.structural import Unseen
 
 
@@ -90,9 +91,9 @@ def run(
     from gcaps.errors import ConfigError
     from gcaps.escaping import visible
     from gcaps.files import output_text
-    from gcaps.persistence import load_model
+    from gcaps.persistence import load_model, load_predictor
 
-    estimator = load_model(model)
+    estimator: Any = load_model(model) if uncertainty else load_predictor(model)
     predicted = estimator.target_
     if threshold is not None and (predicted.classes is None or len(predicted.classes) != 2):
         raise ConfigError("--threshold is for two classes, or for binary targets")
@@ -128,7 +129,7 @@ class _Piece(NamedTuple):
 
 
 def _predictions(
-    estimator: GraphEstimator, data: str, options: dict[str, Any], doubts: Doubts | None
+    estimator: GraphEstimator | NetworkPredictor, data: str, options: dict[str, Any], doubts: Doubts | None
 ) -> Iterator[_Piece]:
     """Yield predictions piece by piece, so that memory does not grow with the source."""
     from gcaps.data.catalog import stream

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
@@ -22,6 +22,7 @@ from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
 Array = np.ndarray[Any, Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 NODES = 256
 """Nodes of a block: its matrices of width 64 fit a core's cache."""
@@ -29,10 +30,11 @@ PARTIAL_SUMS = 64
 """Largest number of partial sums of a weight's gradient; each covers the same number of blocks."""
 
 _options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "no_cfunc_wrapper": True}
-compiled = njit(cache=True, **_options)
-compiled_part = njit(no_cpython_wrapper=True, **_options)
+_njit: Any = njit
+compiled: Callable[[F], F] = _njit(cache=True, **_options)
+compiled_part: Callable[[F], F] = _njit(no_cpython_wrapper=True, **_options)
 """Compile a function that only compiled functions call: without what Python needs to call it, and stored with them."""
-_threaded = njit(cache=True, parallel=True, **_options)
+_threaded: Callable[[F], F] = _njit(cache=True, parallel=True, **_options)
 _forked = False
 
 
