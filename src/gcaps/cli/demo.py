@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from gcaps.cli.arguments import compile_ahead
+
 METHODS = ("gcaps", "wl", "gin", "deepsets")
 """Ours, the kernel and the network that people use otherwise, and a network that ignores edges."""
 
@@ -52,6 +54,7 @@ def run(
 
     command = f"gcaps compare {data} --methods {','.join(METHODS)} -o {folder}"
     console.print(f"\n[bold cyan]2[/]  Which method is best on it? [bold]{escape(command)}[/]")
+    compile_ahead(METHODS)
     with comparison_progress() as report:
         found = compare(data, list(METHODS), run=folder, grid=shorter, report=report, command=command)
     print_comparison(found, console)

@@ -99,6 +99,10 @@ def run(
         raise ConfigError("--threshold is for two classes, or for binary targets")
     if not uncertainty and (coverage is not None or by_class):
         raise ConfigError("--coverage and --by-class are about --uncertainty; give it, too")
+    if _is_capsule_network(estimator):
+        from gcaps.compile import require
+
+        require(("prediction",))
     options = reading_of(estimator, options)
     tally = _Tally()
     doubts = Doubts.of(estimator, 0.9 if coverage is None else coverage, by_class=by_class) if uncertainty else None
@@ -116,6 +120,16 @@ def run(
     _print_metrics(tally, predicted)
     if doubts is not None:
         typer.echo(doubts.summary, err=True)
+
+
+def _is_capsule_network(estimator: Any) -> bool:
+    """Whether a model predicts with the compiled capsule layers."""
+    fitted = getattr(estimator, "fitted_", None)
+    return (
+        fitted is not None
+        and fitted.config.method in ("gcaps", "capsule-svm")
+        and getattr(fitted.config, "device", "cpu") == "cpu"
+    )
 
 
 class _Piece(NamedTuple):

@@ -40,7 +40,8 @@ def record(folder: Path) -> int:
     command = [
         sys.executable,
         "-c",
-        "from gcaps.compile import record; import sys; record.predict(sys.argv[1])", str(folder),
+        "from gcaps.compile import record; import sys; record.predict(sys.argv[1])",
+        str(folder),
     ]
     predicted = json.loads(
         subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
@@ -48,8 +49,13 @@ def record(folder: Path) -> int:
     seconds = {(name, json.dumps(types)): spent for name, types, spent in trained}
     add("prediction", ((name, types, seconds.get((name, json.dumps(types)), 0.0)) for name, types, _ in predicted))
     add("training", iter(trained))
+    _write(found)
     train_others()
     add("methods", used())
+    return _write(found)
+
+
+def _write(found: dict[tuple[str, str], tuple[Part, float]]) -> int:
     rows = [
         {"name": name, "types": json.loads(types), "part": part, "seconds": round(spent, 1)}
         for (name, types), (part, spent) in sorted(found.items())
@@ -113,8 +119,12 @@ def used() -> Iterator[tuple[str, Any, float]]:
             if not kernel.stats.cache_path:
                 continue
             for types in kernel.signatures:
-                timers = kernel.get_metadata(types).get("timers", {})
-                yield f"{module_name}:{name}", [encode(one) for one in types], float(timers.get("compiler_lock", 0.0))
+                timers = (kernel.get_metadata(types) or {}).get("timers", {})  # none where it was loaded
+                try:
+                    encoded = [encode(one) for one in types]
+                except TypeError:  # such as literals: only compiled functions call it so, which hold what they call
+                    continue
+                yield f"{module_name}:{name}", encoded, float(timers.get("compiler_lock", 0.0))
 
 
 if __name__ == "__main__":
