@@ -42,6 +42,7 @@ format: $(VENV)/.dev  ## Put the code into shape
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.dev  ## Speed and memory against peers, short form
+	$(BIN)/python benchmarks/start.py --short
 	$(BIN)/python benchmarks/reading.py
 	$(BIN)/python benchmarks/featurization.py --short
 	$(BIN)/python benchmarks/capsules.py --short
@@ -72,6 +73,7 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 	@echo "installing into $(VENV) (torch first; this takes a few minutes once)"
 	$(PIP) $$(grep '^torch==' constraints.txt)
 	$(PIP) --editable '.[demo]'
+	$(BIN)/python -m gcaps.compile
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.demo

@@ -69,7 +69,7 @@ STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 class Page(BaseModel):
     """Base class of what a JSON file holds: no unknown field, no value of another type, no NaN, nothing infinite."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
 
 def read_json(path: str | Path, limit: int = MAX_PAGE_BYTES) -> Any:

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from gcaps.data.targets import Target
     from gcaps.estimators.base import GraphEstimator
     from gcaps.estimators.novelty import Novelty
+    from gcaps.estimators.predictor import NetworkPredictor
     from gcaps.features.structural import Unseen
 
 
-def reading_of(estimator: GraphEstimator, options: Mapping[str, Any]) -> dict[str, Any]:
+def reading_of(estimator: GraphEstimator | NetworkPredictor, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return reading options with which a model's new graphs are read.
 
     Molecules are prepared as those of the training were. Targets of the names that the model predicts are read where
@@ -77,7 +78,7 @@ def doubt_of(
     return Doubt(found.probabilities(scores), sets, None, novelty)
 
 
-def unseen_labels(estimator: GraphEstimator, graphs: GraphSet) -> list[Unseen]:
+def unseen_labels(estimator: GraphEstimator | NetworkPredictor, graphs: GraphSet) -> list[Unseen]:
     """Return the labels of nodes and edges that no training graph had; nothing for methods that do not list theirs."""
     features = getattr(getattr(estimator, "fitted_", None), "features", None)
     return [] if features is None else features.unseen(graphs)

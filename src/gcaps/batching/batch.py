@@ -14,7 +14,9 @@ from gcaps.batching.merging import MergedNodes, merged_nodes
 from gcaps.data.arrays import Array, Floats, Ints, pointer, ranges, strides
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
-from gcaps.features import EdgeMatrix, NodeFeatures, NodeMatrix
+from gcaps.features.edges import EdgeMatrix
+from gcaps.features.nodes import NodeFeatures
+from gcaps.features.structural import NodeMatrix
 
 
 class Extras(Protocol):

@@ -11,13 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from gcaps.data.arrays import Floats, Ints, Ints32, pointer, ranges, strides
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import Hashes, join, rows, stable_colors
 from gcaps.data.prepared import PreparedSet
-from gcaps.features import NodeMatrix
+from gcaps.features.structural import NodeMatrix
 
 MAX_SHARE = 0.7
 """Nodes are merged if at most this share of the rows is left; above it, merging costs more than it saves."""
@@ -69,6 +68,8 @@ def merged_nodes(graphs: GraphSet, x: NodeMatrix, prepared: PreparedSet | None =
     degrees = graphs.degrees_of(head)
     others = graphs.col[ranges(graphs.rowptr[head], degrees)]
     ends = row[others + np.repeat(graphs.ptr[graph[head]], degrees)]
+    from scipy.sparse import csr_array
+
     arcs = csr_array((np.ones(len(ends), np.float32), ends, pointer(degrees)), shape=(len(head), len(head)))
     arcs.sum_duplicates()
     ptr = np.searchsorted(head, graphs.ptr)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -260,6 +260,18 @@ def reading_options(
     for one in sources:
         check_header(one, reading, root)
     return options
+
+
+def compile_ahead(methods: Iterable[str]) -> None:
+    """Compile the CPU kernels of capsule networks where one of the methods uses them, unless that has been done."""
+    if not {"gcaps", "capsule-svm"} & set(methods):
+        return
+    import torch
+
+    from gcaps.compile import require
+
+    if not torch.cuda.is_available():
+        require(("prediction", "training"))
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gcaps.cli.arguments import PREPARATION, READING, TaskName, reading_options, with_reading
+from gcaps.cli.arguments import PREPARATION, READING, TaskName, compile_ahead, reading_options, with_reading
 from gcaps.cli.evaluate import LearningCurve, MetricName, TrainSizes, curve_points, numbers
 
 
@@ -160,6 +160,8 @@ def run(
     from gcaps.report import print_comparison
     from gcaps.terminal import Terminal
 
+    if cluster is None and experiment is None:
+        compile_ahead(["gcaps"] if methods in (None, "all") else (methods or "").split(","))
     with comparison_progress() as report:
         found = compare(
             run=output,

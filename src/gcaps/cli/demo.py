@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from gcaps.cli.arguments import compile_ahead
+
 if TYPE_CHECKING:
     from gcaps.data.graphset import GraphSet
     from gcaps.evaluation import Comparison
@@ -77,6 +79,7 @@ def run(
     _step(console, 2, "Which method is best on it?", command)
     members = settings["ensemble"]["methods"].replace(",", ", ")
     console.print(f"   [dim]the ensemble has {MEMBERS} cheap members here: {members}[/]")
+    compile_ahead(METHODS)
     found = _compared(data, places, settings, command)
     print_comparison(found, console)
     write_report(found, places.report)
@@ -174,11 +177,12 @@ def _looked_into(places: Places, command: str) -> list[str]:
     found = explain(model, one)
     strongest = abs(found.nodes[0]).argsort()[::-1][:3].tolist()
     write_text(places.explanation, explanation_page(model, explain(model, new[:4]), command))
+    truth = "" if one.y is None else f" (its true class is {one.y[0]})"
     similar = "unlike all training graphs" if model.novelty(one).novel[0] else "similar to some training graphs"
     counts = ", ".join(str(node) for node in strongest)
     lines = [
         f"graph {one.ids[0]} is of class {model.classes_[likely]} with a calibrated probability of "
-        f"{probabilities[likely]:.2f} (its true class is {one.y[0]}), and {similar}",
+        f"{probabilities[likely]:.2f}{truth}, and {similar}",
         f"with {COVERAGE:.0%} confidence its class is {' or '.join(inside) or 'none of the known ones'}",
         f"its nodes {counts} of {one.num_nodes} count most for that (method: {found.method})",
     ]

@@ -13,6 +13,7 @@ from gcaps.cli.arguments import (
     MethodName,
     Seed,
     TaskName,
+    compile_ahead,
     reading_options,
     with_reading,
 )
@@ -174,6 +175,7 @@ def run(
         console.print(f"  {line}", markup=False, soft_wrap=True)
     if note := leakage_note(planned, graphs):
         console.print(f"  {note}", markup=False, soft_wrap=True)
+    compile_ahead([method])
     cells = [cell.key for cell in plan.cells()]
     epochs = getattr(resolve(config, graphs, planned.fold(graphs, plan.seeds[0], 0).train)[0], "epochs", 1)
     with training_bar(f"{graphs.name}, {len(cells)} fold{'s' if len(cells) > 1 else ''}", epochs, len(cells)) as report:

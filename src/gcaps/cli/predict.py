@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gcaps.data.graphset import GraphSet, Skipped
     from gcaps.data.targets import Target
     from gcaps.estimators.base import GraphEstimator
+    from gcaps.estimators.predictor import NetworkPredictor
     from gcaps.features.structural import Unseen
 
 
@@ -91,14 +92,18 @@ def run(
     from gcaps.errors import ConfigError
     from gcaps.escaping import visible
     from gcaps.files import output_text
-    from gcaps.persistence import load_model
+    from gcaps.persistence import load_model, load_predictor
 
-    estimator = load_model(model)
+    estimator: Any = load_model(model) if uncertainty else load_predictor(model)
     predicted = estimator.target_
     if threshold is not None and (predicted.classes is None or len(predicted.classes) != 2):
         raise ConfigError("--threshold is for two classes, or for binary targets")
     if not uncertainty and (coverage is not None or by_class):
         raise ConfigError("--coverage and --by-class are about --uncertainty; give it, too")
+    if _is_capsule_network(estimator):
+        from gcaps.compile import require
+
+        require(("prediction",))
     options = reading_of(estimator, options)
     tally = _Tally()
     doubts = Doubts.of(estimator, 0.9 if coverage is None else coverage, by_class=by_class) if uncertainty else None
@@ -118,6 +123,16 @@ def run(
         typer.echo(doubts.summary, err=True)
 
 
+def _is_capsule_network(estimator: Any) -> bool:
+    """Whether a model predicts with the compiled capsule layers."""
+    fitted = getattr(estimator, "fitted_", None)
+    return (
+        fitted is not None
+        and fitted.config.method in ("gcaps", "capsule-svm")
+        and getattr(fitted.config, "device", "cpu") == "cpu"
+    )
+
+
 class _Piece(NamedTuple):
     """Graphs and what is predicted for them."""
 
@@ -129,7 +144,7 @@ class _Piece(NamedTuple):
 
 
 def _predictions(
-    estimator: GraphEstimator, data: str, options: dict[str, Any], doubts: Doubts | None
+    estimator: GraphEstimator | NetworkPredictor, data: str, options: dict[str, Any], doubts: Doubts | None
 ) -> Iterator[_Piece]:
     """Yield predictions piece by piece, so that memory does not grow with the source."""
     from gcaps.data.catalog import stream

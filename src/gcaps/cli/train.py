@@ -14,6 +14,7 @@ from gcaps.cli.arguments import (
     MethodName,
     Seed,
     TaskName,
+    compile_ahead,
     reading_bar,
     reading_options,
     report_skipped,
@@ -119,6 +120,8 @@ def run(
         settings, resolution = resolve(config, graphs, task=posed.task)
         for entry in resolution:
             console.print(f"  {entry}", markup=False)
+        if is_first_process():
+            compile_ahead([method])
         fit: Callable[..., object] = model.fit_all if how is None else partial(fit_calibrated, model, how=how)
         if getattr(settings, "weights", "mean") != "mean":  # members, one after the other
             with console.status("") as status:

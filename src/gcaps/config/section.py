@@ -69,7 +69,7 @@ def _parameter_types(estimator: Any) -> dict[str, TypeAdapter[Any]]:
 class Section(BaseModel):
     """Settings that belong together; the settings of a method are made of such sections."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
     method: ClassVar[str] = ""
     """The method whose settings these are; empty for a section."""
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 Ints = NDArray[np.int64]
 Ints32 = NDArray[np.int32]
@@ -49,6 +48,8 @@ def counting_argsort(values: Array, bound: int) -> Array:
     SciPy's conversion from CSR to CSC is a counting sort in C; applied to a matrix of one row that contains the
     positions, it returns the order.
     """
+    from scipy.sparse import csr_array  # a tenth of a second that many commands do without
+
     count = len(values)
     index = np.int32 if max(count, bound) < 2**31 else np.int64
     positions: Array = np.arange(count, dtype=index)

@@ -22,12 +22,15 @@ from gcaps.data.graphset import GraphSet
 from gcaps.data.molecules.preparation import MoleculePreparation
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Target, Task, missing
-from gcaps.errors import ConfigError, DataError, DataWarning, DivergenceError
+from gcaps.errors import ConfigError, DataWarning
 from gcaps.estimators.auto import Resolution
 from gcaps.estimators.novelty import Novelty
+from gcaps.estimators.predictor import loaded, require_finite
 from gcaps.estimators.problem import Problem, given_targets, posed, sample_weights, targets_of, with_targets
 from gcaps.estimators.uncertainty import How, Uncertainty
-from gcaps.training import Curves, Epoch, training_bar
+from gcaps.training.fit import Curves
+from gcaps.training.loop import Epoch
+from gcaps.training.progress import training_bar
 
 if TYPE_CHECKING:
     from gcaps.explain.explanation import Explanation
@@ -218,21 +221,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             For classification probabilities [G, C]; for several binary targets the probability of the second class
             [G, T]; for regression values [G, T] in the units of ``y``.
         """
-        return self._finite(self._scores(self.loaded(X)))
-
-    def _finite(self, scores: Floats) -> Floats:
-        """Return scores.
-
-        Raises:
-            DivergenceError: some are no finite numbers; they would be the first class, or no number at all.
-        """
-        if not np.isfinite(scores).all():
-            wrong = int((~np.isfinite(scores).all(axis=tuple(range(1, scores.ndim)))).sum())
-            raise DivergenceError(
-                f"the predictions for {wrong:,} of {len(scores):,} graphs are no finite numbers: the model has "
-                "diverged, or the graphs hold numbers far beyond those of the training"
-            )
-        return scores
+        return require_finite(self._scores(self.loaded(X)))
 
     def loaded(self, X: Any) -> GraphSet:
         """Return graphs to predict, with molecules prepared as those of the fit were.
@@ -241,15 +230,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
             DataError: they are a GraphSet of molecules that were prepared otherwise.
         """
         check_is_fitted(self, "target_")
-        own = getattr(self, "preparation_", None)
-        graphs = load(X, labelled=False, **({} if own is None else own.to_dict()))
-        if own is not None and graphs.preparation not in (own, None):
-            raise DataError(
-                f"its molecules were read with {graphs.preparation}, those of the training with {own}; read them again "
-                "with the same options",
-                graphs.name,
-            )
-        return graphs
+        return loaded(X, getattr(self, "preparation_", None))
 
     @abstractmethod
     def _scores(self, graphs: GraphSet) -> Floats: ...

@@ -17,6 +17,7 @@ from gcaps.estimators.base import FitOptions, GraphEstimator
 from gcaps.estimators.members import Member
 from gcaps.estimators.novelty import Domain
 from gcaps.estimators.out_of_fold import FoldFit, InnerFolds, Store, comparable, read_fit, write_fit
+from gcaps.estimators.predictor import require_finite
 from gcaps.estimators.problem import Problem, targets_of
 from gcaps.estimators.uncertainty import HOWS, How, Uncertainty
 from gcaps.kernels.multi_output import random_splits
@@ -98,7 +99,7 @@ def measure(estimator: GraphEstimator, graphs: GraphSet, known: GraphSet) -> Non
     some, target = graphs.subset(rows), estimator.target_
     if y.reshape(len(y), -1).shape[1] != len(target.names):
         raise DataError(f"has {y.reshape(len(y), -1).shape[1]} targets, the model {len(target.names)}", graphs.name)
-    scores = comparable(estimator, target, estimator._finite(estimator._scores(some)))
+    scores = comparable(estimator, target, require_finite(estimator._scores(some)))
     spread = _standardised(target, estimator._spread(some))
     domain = Domain.of(known, estimator._seed())
     estimator.uncertainty_ = Uncertainty.measured(target, "split", scores, target.encode(y[rows]), spread, domain)
@@ -148,7 +149,7 @@ def _fold(
         copy: Any = clone(estimator)
         checkpoint = None if path is None else path.with_name(path.name + ".training")
         copy.fit_prepared(prepared, learn, **shared, checkpoint=checkpoint)
-        scores = comparable(copy, problem.target, copy._finite(copy.scores_prepared(prepared, check)))
+        scores = comparable(copy, problem.target, require_finite(copy.scores_prepared(prepared, check)))
         spread = _standardised(problem.target, copy._spread(prepared.graphs.subset(check)))
         copy.release()
         done = FoldFit(scores if spread is None else np.concatenate([scores, spread], axis=1), 0.0, 0.0, None)

@@ -25,8 +25,9 @@ from gcaps.documents import validated
 from gcaps.errors import ModelError
 from gcaps.estimators.auto import resolve
 from gcaps.estimators.base import FitOptions, GraphClassifier, GraphRegressor
-from gcaps.estimators.network import NetworkEstimator, NetworkState, RandomCapsuleState, require_columns, with_weights
-from gcaps.features import NodeFeatures
+from gcaps.estimators.network import NetworkEstimator
+from gcaps.estimators.predictor import NetworkState, RandomCapsuleState, require_columns, with_weights
+from gcaps.features.nodes import NodeFeatures
 from gcaps.models.random_capsules import RandomCapsuleSVM
 from gcaps.models.registry import network_class, random_capsules
 from gcaps.training import Epoch, FittedNetwork, reproducible

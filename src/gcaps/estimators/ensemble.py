@@ -21,6 +21,7 @@ from gcaps.estimators.auto import resolve
 from gcaps.estimators.base import FitOptions, GraphClassifier, GraphEstimator, GraphRegressor, State
 from gcaps.estimators.members import Member, Memory, installed_mib, named
 from gcaps.estimators.out_of_fold import Folds, InnerFolds, Store, comparable
+from gcaps.estimators.predictor import require_finite
 from gcaps.estimators.problem import Problem
 from gcaps.estimators.search import Search, Standing
 from gcaps.estimators.stacking import IDENTITY, Calibration, Truth, Weighing, weigh
@@ -212,7 +213,7 @@ class WeightedMethods(GraphEstimator):
 
     def scores_prepared(self, prepared: PreparedSet, indices: Ints) -> Floats:
         """Return scores of some graphs of a prepared set."""
-        return self._mix([m._finite(m.scores_prepared(prepared, indices)) for m in self.estimators_])
+        return self._mix([require_finite(m.scores_prepared(prepared, indices)) for m in self.estimators_])
 
     def _scores(self, graphs: GraphSet) -> Floats:
         return self._mix([m.scores(graphs) for m in self.estimators_])

@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Self, Unpack
+from typing import Any, Self, Unpack
 
-import numpy as np
-import torch
-from pydantic import Field
 from sklearn.base import TransformerMixin
 
-from gcaps.config import Config, Section, TrainingConfig
+from gcaps.config import Section, TrainingConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
-from gcaps.documents import Count, Name, Number, Page, validated
-from gcaps.errors import ConfigError, ModelError
-from gcaps.estimators.auto import resolve, usable_device
+from gcaps.errors import ConfigError
+from gcaps.estimators.auto import resolve
 from gcaps.estimators.base import FitOptions, GraphEstimator, State
-from gcaps.features import NodeFeatures
-from gcaps.models.edge_filters import EdgeShape
+from gcaps.estimators.predictor import restored
 from gcaps.models.ensemble import Ensemble
-from gcaps.models.network import Network
 from gcaps.models.random_capsules import RandomCapsuleSVM
-from gcaps.models.registry import network_class, random_capsules, restore_network
 from gcaps.training import FittedNetwork, TrainingData, fit_network
 from gcaps.training.checkpoint import remove_checkpoint
-from gcaps.training.random_capsules import svm_beside
-
-
-class RandomCapsuleState(Page):
-    """What the shape of an SVM on random capsules was derived from, and how it was chosen."""
-
-    vectors: Annotated[int, Field(ge=0, le=1 << 30)]
-    classes: Annotated[int, Field(ge=0, le=1 << 14)]
-    C: Number
-    inner: Number
-
-
-class NetworkState(Page):
-    """JSON values of a fitted :class:`NetworkEstimator`."""
-
-    in_channels: Annotated[int, Field(ge=0, le=1 << 26)]
-    shape: dict[Name, Annotated[int, Field(ge=0, le=1 << 26)] | Number | EdgeShape]
-    """Arguments of the network that its training graphs decide (:meth:`gcaps.models.network.Network.shape_from`)."""
-    svm: RandomCapsuleState | None
-    features: dict[Name, Any]
-    """State of :class:`gcaps.features.NodeFeatures`."""
-    seed: Count
-    epoch: Annotated[int, Field(ge=0, le=1 << 31)]
-
-    @property
-    def shape_args(self) -> dict[str, Any]:
-        """``shape`` as plain values."""
-        return {name: value.model_dump() if isinstance(value, Page) else value for name, value in self.shape.items()}
 
 
 class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
@@ -150,62 +114,7 @@ class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
 
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
         """Build the network again and load its weights."""
-        kind = type(self.config)
-        config = kind.parse({name: value for name, value in self.resolved_.items() if name in kind.model_fields})
-        assert isinstance(config, TrainingConfig)
-        config = config.model_copy(update={"device": usable_device(config.device)})
-        found = validated(NetworkState, values, "the state of the network is damaged", ModelError)
-        features, outputs = NodeFeatures.from_state(found.features), self.target_.outputs
-        if unknown := self.resolved_.keys() - kind.model_fields.keys() - found.shape_args.keys():
-            raise ModelError(f"{min(unknown)}: there is no such setting of {self.method}")
-        require_columns(features, found.in_channels, found.shape_args, of_edges=network_class(config).takes_edges)
-
-        def build() -> Network:
-            network = restore_network(config, found.in_channels, outputs, found.shape_args, self.target_.task)
-            if found.svm is None:
-                return network
-            if not isinstance(config, Config):
-                raise ModelError("the state of the network is damaged (only gcaps is averaged with an SVM)")
-            capsules = random_capsules(svm_beside(config), found.in_channels, outputs, features.shape)
-            svm = RandomCapsuleSVM(capsules, outputs, task=self.target_.task, **found.svm.model_dump())
-            return Ensemble([network, svm])
-
-        network = with_weights(build, arrays)
-        network.to(config.device)
-        self.fitted_ = FittedNetwork(config, features, network.eval(), found.seed)
-        self.epoch_ = found.epoch
-
-
-def require_columns(features: NodeFeatures, in_channels: int, shape: dict[str, Any], *, of_edges: bool = True) -> None:
-    """Raise a ModelError unless a network was built for as many columns as its features have."""
-    if features.num_features != in_channels:
-        raise ModelError(f"the features have {features.num_features} columns, the network takes {in_channels}")
-    own = {name: shape[name] for name in ("num_relations", "edge_dim", "graph_dim") if name in shape}
-    if of_edges and own != features.shape:
-        raise ModelError(f"the features of edges and graphs are {features.shape}, the network takes {own}")
-
-
-def with_weights(build: Callable[[], Network], arrays: dict[str, Array]) -> Network:
-    """Build a network and load arrays as its state, whose shapes are compared before anything is allocated.
-
-    Raises:
-        ModelError: the arrays are not those of such a network.
-    """
-    with torch.device("meta"):
-        shapes = {name: (tuple(t.shape), t.dtype) for name, t in build().state_dict().items()}
-    tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
-    for name in sorted(shapes.keys() | tensors.keys()):
-        found = (tuple(tensors[name].shape), tensors[name].dtype) if name in tensors else None
-        if found != shapes.get(name):
-            raise ModelError(f"{name} is {found}, the settings make it {shapes.get(name)}")
-    network = build()
-    network.load_state_dict(tensors)
-    for part in network.modules():
-        if isinstance(part, RandomCapsuleSVM) and part.task == "classification":
-            present = part.present.tolist()
-            if present != sorted(set(present)) or any(not 0 <= code < part.outputs for code in present):
-                raise ModelError("the SVM is damaged (it names a class that there is not)")
-    return network
+        self.fitted_, self.epoch_ = restored(self.method, self.resolved_, self.target_, arrays, values)
 
 
 def _scaled(sample_weight: Floats | None, train: Ints) -> Floats | None:

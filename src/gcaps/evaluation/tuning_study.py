@@ -21,7 +21,8 @@ from gcaps.data.targets import Task, has_target, resolve_task
 from gcaps.documents import STRICT, Count, Digest, Name, Seed, read_json, validated
 from gcaps.errors import ConfigError, GcapsError
 from gcaps.escaping import csv_cell
-from gcaps.estimators.base import GraphEstimator, targets_of
+from gcaps.estimators.base import GraphEstimator
+from gcaps.estimators.problem import targets_of
 from gcaps.estimators.registry import METHODS, config_class, make_estimator
 from gcaps.evaluation.experiments import free_space
 from gcaps.evaluation.inner import InnerScore, inner_folds

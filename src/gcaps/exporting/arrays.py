@@ -10,8 +10,8 @@ import numpy as np
 from gcaps.data.arrays import Array
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import DataError
-from gcaps.features import NodeFeatures
 from gcaps.features.fingerprints import fingerprint, fingerprint_columns
+from gcaps.features.nodes import NodeFeatures
 from gcaps.features.return_probabilities import STEPS, return_probabilities
 
 NODES, EDGES, GRAPHS = "nodes", "edges", "graphs"

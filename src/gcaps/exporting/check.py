@@ -15,7 +15,7 @@ from gcaps.data.targets import Target
 from gcaps.errors import ModelError
 from gcaps.estimators.base import GraphEstimator
 from gcaps.exporting.arrays import Input, arrays_of
-from gcaps.features import NodeFeatures
+from gcaps.features.nodes import NodeFeatures
 from gcaps.features.structural import AttributeFeatures, LabelFeatures
 
 GRAPHS = 1000

@@ -10,11 +10,11 @@ from torch import Tensor, nn
 
 from gcaps.batching import Batch
 from gcaps.data.targets import Target
-from gcaps.features import NodeFeatures
 from gcaps.features.edges import Relations
 from gcaps.features.fingerprints import COUNTS
 from gcaps.features.graph_features import MAX_DEVIATIONS as MOST_OF_GRAPHS
 from gcaps.features.graph_features import ScaledFingerprint
+from gcaps.features.nodes import NodeFeatures
 from gcaps.features.structural import MAX_DEVIATIONS, DegreeFeatures, LabelFeatures, OneHotFeatures, Standardized
 from gcaps.models.losses import scores_of
 from gcaps.models.network import Network

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -16,7 +16,6 @@ from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.errors import ModelError
 from gcaps.features.edges import EdgeFeatures
-from gcaps.features.fgsd import FGSD
 from gcaps.features.graph_features import GraphFeatures
 from gcaps.features.return_probabilities import ReturnProbabilityFeatures
 from gcaps.features.structural import (
@@ -28,6 +27,9 @@ from gcaps.features.structural import (
     OneHotFeatures,
     Unseen,
 )
+
+if TYPE_CHECKING:
+    from gcaps.features.fgsd import FGSD
 
 SAMPLE = 5_000
 """Graphs of a memory-mapped set that FGSD's bins are fitted to."""
@@ -68,7 +70,8 @@ STRUCTURAL: dict[
     "constant": ConstantFeatures,
     "return_probabilities": ReturnProbabilityFeatures,
 }
-PARTS: dict[str, type[NodeFeature]] = {**STRUCTURAL, "fgsd": FGSD}
+PARTS = (*STRUCTURAL, "fgsd")
+"""Names of the node features."""
 BESIDES = ("edges", "graphs")
 """Names of what is no node feature in the fitted state."""
 
@@ -105,7 +108,7 @@ class NodeFeatures:
         assert config.features != "auto", "resolved by gcaps.estimators.auto"
         for name in config.features:
             if name == "fgsd":
-                fgsd = FGSD(config.fgsd_bins)
+                fgsd = _fgsd()(config.fgsd_bins)
                 with keeping_threads():
                     if graphs.mapped or prepared is None:
                         parts[name] = fgsd.fit(graphs.subset(_sample(chosen) if graphs.mapped else chosen))
@@ -156,7 +159,7 @@ class NodeFeatures:
         """Restore fitted features."""
         if unknown := set(state) - set(PARTS) - set(BESIDES):
             raise ModelError(f"the state of the features is damaged (there is no feature {min(unknown)!r})")
-        parts = {name: PARTS[name].from_state(part) for name, part in state.items() if name not in BESIDES}
+        parts = {name: _class_of(name).from_state(part) for name, part in state.items() if name not in BESIDES}
         graphs = GraphFeatures.from_state(state.get("graphs", {}))
         return cls(parts, EdgeFeatures.from_state(state.get("edges", {})), graphs)
 
@@ -169,6 +172,16 @@ class NodeFeatures:
         labels = self.parts.get("labels")
         nodes = labels.unseen(graphs) if isinstance(labels, LabelFeatures) else []
         return nodes + self.edges.unseen(graphs)
+
+
+def _fgsd() -> type[FGSD]:
+    from gcaps.features.fgsd import FGSD  # imports scikit-learn, which the other features do without
+
+    return FGSD
+
+
+def _class_of(name: str) -> type[NodeFeature]:
+    return _fgsd() if name == "fgsd" else STRUCTURAL[name]
 
 
 @contextmanager
@@ -193,5 +206,6 @@ def _encoded(part: NodeFeature, graphs: GraphSet | PreparedSet) -> NodeMatrix:
     if isinstance(part, OneHotFeatures):
         return part.encode(own)
     with keeping_threads():
-        dense = part.transform(graphs) if isinstance(part, FGSD | ReturnProbabilityFeatures) else part.transform(own)
+        is_structural = isinstance(part, AttributeFeatures | DegreeFeatures | ConstantFeatures)
+        dense = part.transform(own if is_structural else graphs)  # type: ignore[arg-type]
     return NodeMatrix(np.empty((own.num_nodes, 0), dtype=np.int32), 0, dense)

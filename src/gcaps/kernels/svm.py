@@ -273,7 +273,8 @@ def solve(
         b, gradient, own, limit = beta[active], g[active], sign[active], C[active]
         period = min(max_steps - steps, _SHRINKING_PERIOD)
         taken, least, most = _descend(part, own, limit, tolerance, period, b, gradient)
-        beta[active], g[active] = b, gradient
+        for k in range(len(active)):
+            beta[active[k]], g[active[k]] = b[k], gradient[k]
         steps += taken
         if most - least < tolerance or steps >= max_steps:
             if len(active) == len(K):
@@ -283,12 +284,13 @@ def solve(
             if steps >= max_steps:
                 return steps
             continue  # returns in the next pass if the removed variables are optimal too
-        kept = np.empty(len(active), np.bool_)
+        kept, count = np.empty(len(active), np.bool_), 0
         for k in range(len(active)):
             upper = limit[k] if own[k] > 0 else 0.0
             grows, shrinks = b[k] < upper, b[k] > upper - limit[k]
             kept[k] = (grows and gradient[k] < most) or (shrinks and gradient[k] > least)
-        if kept.sum() < 0.8 * len(active):
+            count += kept[k]
+        if count < 0.8 * len(active):
             active = active[kept]
             part = cut(K, active, active)
 
@@ -348,9 +350,12 @@ def _descend(
 def _update_gradient(K: Array, target: Array, beta: Array, known: Array, g: Array) -> None:
     """Compute g = Kβ − t for all variables but the known ones."""
     missing = np.ones(len(K), np.bool_)
-    missing[known] = False
+    for k in known:
+        missing[k] = False
     support = np.flatnonzero(beta)
-    for k in np.flatnonzero(missing):
+    for k in range(len(K)):
+        if not missing[k]:
+            continue
         row, total = K[k], 0.0
         for j in support:
             total += row[j] * beta[j]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gcaps.batching.batch import Extras
-from gcaps.config import CapsuleConfig, Config, RandomCapsuleConfig, Section
+from gcaps.config import CapsuleConfig, Config, FeatureConfig, GraphFeatureConfig, RandomCapsuleConfig, Section
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Task
@@ -68,6 +68,14 @@ def restore_network(
     for network in networks:
         network.task = task
     return networks[0] if count == 1 else Ensemble(networks)
+
+
+def svm_beside(config: Config) -> RandomCapsuleConfig:
+    """Return the settings of the SVM that is averaged with a network: capsules of the same kind, twice as wide."""
+    kinds = (CapsuleConfig, GraphFeatureConfig, FeatureConfig)
+    shared = {name: getattr(config, name) for kind in kinds for name in kind.model_fields}
+    wide = {"hidden": 2 * config.hidden, "rank": None if config.rank is None else 2 * config.rank}
+    return RandomCapsuleConfig(**{**shared, **wide}, batch_size=config.batch_size, threads=config.threads)
 
 
 def random_capsules(

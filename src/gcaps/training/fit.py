@@ -20,16 +20,16 @@ from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Task
 from gcaps.errors import ConfigError, DivergenceError
-from gcaps.features import NodeFeatures
+from gcaps.features.nodes import NodeFeatures
 from gcaps.models.ensemble import Ensemble
 from gcaps.models.losses import mean_loss, mean_outputs, score_sum
 from gcaps.models.network import Network
 from gcaps.models.random_capsules import RandomCapsuleSVM
-from gcaps.models.registry import build_network, extras_of, network_class
+from gcaps.models.registry import build_network, extras_of, network_class, svm_beside
 from gcaps.training.checkpoint import Checkpoint, CheckpointState
 from gcaps.training.fitted import FittedNetwork
 from gcaps.training.loop import Epoch, TrainingRun, batches_of, inner_split, predict_outputs, reproducible, train
-from gcaps.training.random_capsules import fit_random_capsule_svm, svm_beside
+from gcaps.training.random_capsules import fit_random_capsule_svm
 
 
 @dataclass

@@ -15,7 +15,7 @@ from gcaps.batching import Batch, BatchSource, node_budget_batches
 from gcaps.config import Section
 from gcaps.data.arrays import Floats
 from gcaps.data.graphset import GraphSet
-from gcaps.features import NodeFeatures
+from gcaps.features.nodes import NodeFeatures
 from gcaps.models.ensemble import Ensemble
 from gcaps.models.losses import scores_of
 from gcaps.models.network import Network

@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 from torch import Tensor
 
 from gcaps.batching import BatchSource, shuffled
-from gcaps.config import CapsuleConfig, Config, FeatureConfig, GraphFeatureConfig, RandomCapsuleConfig
+from gcaps.config import RandomCapsuleConfig
 from gcaps.data.arrays import Array, Floats
 from gcaps.data.targets import Task
 from gcaps.errors import MemoryLimitError
@@ -29,14 +29,6 @@ STATISTICS_BATCHES = 40
 """Batches from which batch normalisation takes its statistics."""
 COPIES = 5
 """Square matrices over the training graphs that are held at the same time, in float32."""
-
-
-def svm_beside(config: Config) -> RandomCapsuleConfig:
-    """Return the settings of the SVM that is averaged with a network: capsules of the same kind, twice as wide."""
-    kinds = (CapsuleConfig, GraphFeatureConfig, FeatureConfig)
-    shared = {name: getattr(config, name) for kind in kinds for name in kind.model_fields}
-    wide = {"hidden": 2 * config.hidden, "rank": None if config.rank is None else 2 * config.rank}
-    return RandomCapsuleConfig(**{**shared, **wide}, batch_size=config.batch_size, threads=config.threads)
 
 
 def fit_random_capsule_svm(

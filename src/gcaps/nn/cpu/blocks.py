@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
 import numpy as np
@@ -22,14 +22,19 @@ from threadpoolctl import ThreadpoolController
 from torch import Tensor
 
 Array = np.ndarray[Any, Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 NODES = 256
 """Nodes of a block: its matrices of width 64 fit a core's cache."""
 PARTIAL_SUMS = 64
 """Largest number of partial sums of a weight's gradient; each covers the same number of blocks."""
 
-compiled = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-_threaded = njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"}, parallel=True)
+_options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "no_cfunc_wrapper": True}
+_njit: Any = njit
+compiled: Callable[[F], F] = _njit(cache=True, **_options)
+compiled_part: Callable[[F], F] = _njit(no_cpython_wrapper=True, **_options)
+"""Compile a function that only compiled functions call: without what Python needs to call it, and stored with them."""
+_threaded: Callable[[F], F] = _njit(cache=True, parallel=True, **_options)
 _forked = False
 
 

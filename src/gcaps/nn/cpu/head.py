@@ -167,8 +167,10 @@ def normalize(
         inverse[j] = 1 / np.sqrt(total[j] / n + epsilon)
         running[0][j] += momentum * (mean[j] - running[0][j])
         running[1][j] += momentum * (total[j] / max(n - 1, 1) - running[1][j])
-    scale = gamma * inverse
-    shift = beta - mean * scale
+    scale, shift = np.empty_like(mean), np.empty_like(mean)
+    for j in range(w):
+        scale[j] = gamma[j] * inverse[j]
+        shift[j] = beta[j] - mean[j] * scale[j]
     for i in range(n):
         row, to = x[i], out[i]
         for j in range(w):
@@ -200,9 +202,9 @@ def normalize_backward(
     for j in range(w):
         grad_beta[j] = plain[j]
         grad_gamma[j] = products[j] * inverse[j]
-    scale = gamma * inverse
-    constant, slope = np.empty_like(mean), np.empty_like(mean)
+    scale, constant, slope = np.empty_like(mean), np.empty_like(mean), np.empty_like(mean)
     for j in range(w):
+        scale[j] = gamma[j] * inverse[j]
         constant[j] = scale[j] * plain[j] / n
         slope[j] = scale[j] * inverse[j] * inverse[j] * products[j] / n
     for i in range(n):

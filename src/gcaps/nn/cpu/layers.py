@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from gcaps.nn.cpu.blocks import Array, compiled, over_blocks
+from gcaps.nn.cpu.blocks import Array, compiled_part, over_blocks
 from gcaps.nn.cpu.relations import add_one_hot, add_relations, add_to_table, relations_backward
 from gcaps.nn.cpu.state import Gradient, Layer, Nodes, Output, Relations
 
@@ -181,7 +181,7 @@ def first_backward(
                 add_to_table(np.arange(a, z), one_hot_index, G[p], table_grad[s, p])
 
 
-@compiled
+@compiled_part
 def write_powers(a: int, z: int, x: Array, column: int, inverse_bound: float, powers: Array) -> None:
     """powers[p−1] = x, bounded(x)², …, bounded(x)^P in the rows a … z − 1, with x / √(1 + (x · inverse_bound)²).
 
@@ -201,7 +201,7 @@ def write_powers(a: int, z: int, x: Array, column: int, inverse_bound: float, po
                 powers[p, i, j] = powers[p - 1, i, j] * v / np.sqrt(one + c * v * v)
 
 
-@compiled
+@compiled_part
 def powers_backward(a: int, z: int, powers: Array, inverse_bound: float, grads: Array, total: Array) -> None:
     """total += grads[0] + Σ_p grads[p−1] · d bounded(x)^p / dx, p = 2..P, with x = powers[0], for the rows a … z − 1.
 
@@ -224,13 +224,15 @@ def powers_backward(a: int, z: int, powers: Array, inverse_bound: float, grads: 
                 total[i, j] += total.dtype.type(p) * (x * q) ** (p - 1) * q * q * q * grads[p - 1, i - a, j]
 
 
-@compiled
+@compiled_part
 def activate(a: int, z: int, layer: Layer, Z: Array, inverse_bound: float, powers: Array) -> None:
     """Output of a layer in Z, max(γ · (pre − mean) · inverse + β, 0), and its powers unless that array is empty."""
     pre, column = layer.pre, layer.column
     w, zero = pre.shape[1], pre.dtype.type(0)
-    scale = layer.gamma * layer.inverse
-    shift = layer.beta - layer.mean * scale
+    scale, shift = np.empty(w, pre.dtype), np.empty(w, pre.dtype)
+    for j in range(w):
+        scale[j] = layer.gamma[j] * layer.inverse[j]
+        shift[j] = layer.beta[j] - layer.mean[j] * scale[j]
     for i in range(a, z):
         for j in range(w):
             y = scale[j] * pre[i, j] + shift[j]
@@ -239,7 +241,7 @@ def activate(a: int, z: int, layer: Layer, Z: Array, inverse_bound: float, power
         write_powers(a, z, Z, column, inverse_bound, powers)
 
 
-@compiled
+@compiled_part
 def gate(a: int, z: int, grad: Array, Z: Array, layer: Layer, sums: Array) -> None:
     """Set grad to 0 where the activation was 0; sums [2, w] = Σ_i grad_i and Σ_i grad_i · (pre_i − mean)."""
     w, zero = grad.shape[1], grad.dtype.type(0)
@@ -256,7 +258,7 @@ def gate(a: int, z: int, grad: Array, Z: Array, layer: Layer, sums: Array) -> No
             products[j] += g[j] * (u[j] - mean[j])
 
 
-@compiled
+@compiled_part
 def copy_columns(a: int, z: int, source: Array, column: int, out: Array) -> None:
     """out = source[:, column : column + w] in the rows a … z − 1."""
     w = out.shape[1]
@@ -266,7 +268,7 @@ def copy_columns(a: int, z: int, source: Array, column: int, out: Array) -> None
             to[j] = row[j]
 
 
-@compiled
+@compiled_part
 def add_rows(rows: Array, out: Array) -> None:
     """out += rows"""
     for i in range(len(rows)):
@@ -275,7 +277,7 @@ def add_rows(rows: Array, out: Array) -> None:
             to[j] += row[j]
 
 
-@compiled
+@compiled_part
 def add_product(a: int, z: int, nodes: Nodes, U: Array, read: int, write: int, h: int) -> None:
     """U[:, write : write + h] += M U[:, read : read + h] for the rows of a block."""
     rowptr, col, value, diagonal = nodes.rowptr, nodes.col, nodes.value, nodes.diagonal
@@ -293,7 +295,7 @@ def add_product(a: int, z: int, nodes: Nodes, U: Array, read: int, write: int, h
                     U[i - a, write + j] += U[col[e] - a, read + j]
 
 
-@compiled
+@compiled_part
 def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Array, statistics: Array) -> None:
     """pre = U_0 + M (U_1 + M (U_2 + …)); statistics [2, P·h]: means of its columns and Σ_i m_i (pre_i − mean)².
 
@@ -326,7 +328,7 @@ def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Ar
         sums[j] = mean + shift[j]
 
 
-@compiled
+@compiled_part
 def filter_backward(a: int, z: int, nodes: Nodes, layer: Layer, gradient: Gradient, G: Array) -> None:
     """G_0 = scale · grad − m (constant + slope · (pre − mean)), the gradient of the normalisation; G_k = Mᵀ G_(k−1)."""
     multiplicity, h = nodes.multiplicity, layer.hidden
@@ -335,8 +337,10 @@ def filter_backward(a: int, z: int, nodes: Nodes, layer: Layer, gradient: Gradie
     for p in range(len(G)):
         left, right = p * h, p * h + h
         s, k = coefficients[0, left:right], coefficients[2, left:right]
-        c = coefficients[1, left:right] - k * mean[left:right]
-        all_c, all_k = c.copy(), k.copy()
+        c, all_c, all_k = np.empty(h, grad.dtype), np.empty(h, grad.dtype), np.empty(h, grad.dtype)
+        for j in range(h):
+            c[j] = coefficients[1, left + j] - k[j] * mean[left + j]
+            all_c[j], all_k[j] = c[j], k[j]
         for i in range(a, z):
             out, g, u = G[p, i - a, :h], grad[i, left:right], pre[i, left:right]
             if len(multiplicity):

@@ -14,7 +14,7 @@ from numba import prange
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from gcaps.nn.cpu.blocks import PARTIAL_SUMS, Array, compiled, cut, one_blas_thread, over_blocks
+from gcaps.nn.cpu.blocks import PARTIAL_SUMS, Array, compiled_part, cut, one_blas_thread, over_blocks
 from gcaps.nn.cpu.layers import add_rows
 
 EPSILON = 1e-4
@@ -95,7 +95,7 @@ class _MeanCovariance(torch.autograd.Function):
         return grad_x, None if projection is None else torch.from_numpy(grad_projection).sum(0), None, None, None
 
 
-@compiled
+@compiled_part
 def _nodes(multiplicity: Array, a: int, z: int) -> float:
     """Number of nodes of the rows a … z − 1."""
     if not len(multiplicity):
@@ -106,7 +106,7 @@ def _nodes(multiplicity: Array, a: int, z: int) -> float:
     return count
 
 
-@compiled
+@compiled_part
 def _mean(x: Array, multiplicity: Array, a: int, z: int, total: Array, out: Array) -> None:
     """out[:c] = mean of the rows a … z − 1 of x [n, c]; ``total`` [c] float64 is a buffer for the sums."""
     total[:] = 0
@@ -119,7 +119,7 @@ def _mean(x: Array, multiplicity: Array, a: int, z: int, total: Array, out: Arra
         out[j] = total[j] / count
 
 
-@compiled
+@compiled_part
 def _pack(C: Array, scale: float, root: bool, out: Array) -> None:
     """Upper triangle of scale · C, row by row; with ``root`` its signed square root."""
     r, s, epsilon = len(C), C.dtype.type(scale), C.dtype.type(EPSILON)
@@ -136,7 +136,7 @@ def _pack(C: Array, scale: float, root: bool, out: Array) -> None:
         place += r - a
 
 
-@compiled
+@compiled_part
 def _unpack(grad: Array, found: Array, scale: float, root: bool, S: Array) -> None:
     """S [r, r] = scale · (G + Gᵀ) with G the gradient at the triangle; ``found`` is the output of :func:`_pack`."""
     r, s = len(S), S.dtype.type(scale)
@@ -167,7 +167,9 @@ def forward(given: _Given, out: Array) -> None:
         if len(projection):
             np.dot(x[begin:end], projection.T, centred[begin:end])
         else:
-            centred[begin:end] = x[begin:end]
+            for i in range(begin, end):
+                for j in range(r):
+                    centred[i, j] = x[i, j]
         for g in range(graphs[b], graphs[b + 1]):
             a, z = ptr[g], ptr[g + 1]
             nodes = _nodes(multiplicity, a, z)
@@ -203,6 +205,7 @@ def backward(given: _Given, out: Array, grad: Array, grad_x: Array, grad_project
         for b in range(s * blocks // shares, (s + 1) * blocks // shares):
             begin, end = ptr[graphs[b]], ptr[graphs[b + 1]]
             rows = np.empty((end - begin, r), x.dtype)
+            mean, share = np.empty(D, x.dtype), np.empty(D, x.dtype)
             for g in range(graphs[b], graphs[b + 1]):
                 a, z = ptr[g], ptr[g + 1]
                 scale = 1.0 if total else 1.0 / max(_nodes(multiplicity, a, z), 1.0)
@@ -210,9 +213,13 @@ def backward(given: _Given, out: Array, grad: Array, grad_x: Array, grad_project
                 np.dot(centred[a:z], S, rows[a - begin : z - begin])
             if len(multiplicity):
                 for i in range(begin, end):
-                    rows[i - begin] *= np.sqrt(multiplicity[i])
+                    m = np.sqrt(multiplicity[i])
+                    for j in range(r):
+                        rows[i - begin, j] *= m
             if not len(projection):
-                grad_x[begin:end] = rows
+                for i in range(begin, end):
+                    for j in range(D):
+                        grad_x[i, j] = rows[i - begin, j]
             else:
                 np.dot(rows, projection, grad_x[begin:end])
                 if b == s * blocks // shares:
@@ -222,8 +229,10 @@ def backward(given: _Given, out: Array, grad: Array, grad_x: Array, grad_project
                     add_rows(product, grad_projection[s])
             for g in range(graphs[b], graphs[b + 1]):
                 a, z = ptr[g], ptr[g + 1]
-                mean = grad[g, :D] / grad.dtype.type(1.0 if total else max(_nodes(multiplicity, a, z), 1.0))
-                share = mean.copy()
+                count = grad.dtype.type(1.0 if total else max(_nodes(multiplicity, a, z), 1.0))
+                for j in range(D):
+                    mean[j] = grad[g, j] / count
+                    share[j] = mean[j]
                 for i in range(a, z):
                     if len(multiplicity):
                         for j in range(D):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gcaps.nn.cpu.blocks import Array, compiled
+from gcaps.nn.cpu.blocks import Array, compiled, compiled_part
 from gcaps.nn.cpu.state import Layer, Nodes, Relations
 
 
@@ -102,7 +102,7 @@ def _number_rows(
     return count
 
 
-@compiled
+@compiled_part
 def entry_values(p: int, nodes: Nodes, rows: Relations, begin: int, out: Array) -> None:
     """out = values of the entries from ``begin`` on for component p: gates, values or ones, times the parts."""
     entry, part, value, gated = rows.entry, rows.part, nodes.value, nodes.gated
@@ -115,7 +115,7 @@ def entry_values(p: int, nodes: Nodes, rows: Relations, begin: int, out: Array) 
         out[q] = v * part[begin + q] if len(part) else v
 
 
-@compiled
+@compiled_part
 def gather(node: Array, values: Array, out: Array) -> None:
     """out = values[node]"""
     for row in range(len(out)):
@@ -124,7 +124,7 @@ def gather(node: Array, values: Array, out: Array) -> None:
             out[row, j] = values[i, j]
 
 
-@compiled
+@compiled_part
 def add_entries(
     values: Array,
     target: Array,
@@ -144,7 +144,7 @@ def add_entries(
             out[t, write + j] += v * V[s, read + j]
 
 
-@compiled
+@compiled_part
 def add_one_hot(node: Array, one_hot_index: Array, table: Array, out: Array) -> None:
     """out += the rows of the table for the one-hot columns of each node."""
     for row in range(len(out)):
@@ -156,7 +156,7 @@ def add_one_hot(node: Array, one_hot_index: Array, table: Array, out: Array) -> 
                     out[row, j] += table[column, j]
 
 
-@compiled
+@compiled_part
 def add_to_table(node: Array, one_hot_index: Array, rows: Array, table: Array) -> None:
     """Add each row to the rows of the table for the one-hot columns of its node."""
     for row in range(len(rows)):
@@ -168,7 +168,7 @@ def add_to_table(node: Array, one_hot_index: Array, rows: Array, table: Array) -
                     table[column, j] += rows[row, j]
 
 
-@compiled
+@compiled_part
 def add_relations(b: int, nodes: Nodes, rows: Relations, one_hot_index: Array, layer: Layer, U: Array) -> None:
     """U [P, b, h] += Σ_r Σ_k M_r^k F^⊙p W_prk for the nodes of block b; writes ``layer.mixed``.
 
@@ -200,12 +200,14 @@ def add_relations(b: int, nodes: Nodes, rows: Relations, one_hot_index: Array, l
             add_entries(values, target, first, V, read - h, source, first, V, read, h)
             add_entries(share, own, 0, V, read - h, own, 0, V, read, h)
         if len(mixed):
-            mixed[p, first:last] = V
+            for m in range(last - first):
+                for j in range(width):
+                    mixed[p, first + m, j] = V[m, j]
         add_entries(values, row, a, U[p], 0, source, first, V, 0, h)
         add_entries(share, node, a, U[p], 0, own, 0, V, 0, h)
 
 
-@compiled
+@compiled_part
 def relations_backward(
     b: int,
     nodes: Nodes,
@@ -271,7 +273,7 @@ def relations_backward(
             add_entries(ones, node, a, through[p], 0, own, 0, Y, 0, c)
 
 
-@compiled
+@compiled_part
 def gates_backward(
     rows: Relations, begin: int, end: int, a: int, first: int, G: Array, H: Array, mixed: Array, gate_grad: Array
 ) -> None:

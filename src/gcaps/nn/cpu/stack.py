@@ -278,7 +278,9 @@ def _coefficients(sums: Array, count: int, layer: Layer, training: bool) -> Arra
 @compiled
 def reverse_arcs(rowptr: Array, col: Array) -> Array:
     """[e] position of the arc j → i for each arc i → j of a symmetric pattern whose rows are sorted."""
-    following, found = rowptr[:-1].copy(), np.empty(len(col), np.int64)
+    following, found = np.empty(len(rowptr), np.int64), np.empty(len(col), np.int64)
+    for i in range(len(rowptr)):
+        following[i] = rowptr[i]
     for e in range(len(col)):
         found[e] = following[col[e]]
         following[col[e]] += 1
@@ -296,7 +298,10 @@ def merge_statistics(counts: Array, statistics: Array, merged: Array) -> None:
     for b in range(len(statistics)):
         for j in range(len(mean)):
             mean[j] += counts[b] * statistics[b, 0, j]
-    total = max(counts.sum(), 1.0)
+    total = 0.0
+    for b in range(len(statistics)):
+        total += counts[b]
+    total = max(total, 1.0)
     for j in range(len(mean)):
         mean[j] /= total
     for b in range(len(statistics)):
