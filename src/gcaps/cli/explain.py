@@ -56,6 +56,21 @@ def run(
             show_default=False,
         ),
     ] = None,
+    fidelity: Annotated[
+        bool,
+        typer.Option(
+            help="Say how faithful the contributions are: hide the nodes that they name, and compare with random nodes "
+            "and with a model of random weights. Takes some further predictions for each graph."
+        ),
+    ] = True,
+    classes: Annotated[
+        bool,
+        typer.Option(
+            "--classes",
+            help="Add what the model knows of each class: its most typical graphs in DATA, its most telling "
+            "substructures (wl, wloa, sp, gk), and the pairs of channels of the covariance readout (gcaps).",
+        ),
+    ] = False,
     *,
     read: dict[str, Any],
 ) -> None:
@@ -69,6 +84,8 @@ def run(
     Example: [cyan]gcaps explain tox21-model Tox21.csv --graph TOX3021 --target NR-AhR -o atoms.html[/cyan]
 
     Example: [cyan]gcaps explain model PROTEINS --graph 17 --method occlusion -o nodes.html[/cyan]
+
+    Example: [cyan]gcaps explain wl-model MUTAG --classes -o classes.html[/cyan]
     """
     options = reading_options(data, target=None, **read, predicting=True)
     import shlex
@@ -83,6 +100,7 @@ def run(
     from gcaps.files import write_text
     from gcaps.persistence import load_model
     from gcaps.report.explanation import chosen_graphs, explanation_page
+    from gcaps.report.explanation_checks import class_page_sections, fidelity_section
 
     estimator = load_model(model)
     with reading_bar(data) as progress:
@@ -97,6 +115,10 @@ def run(
         found = explain(estimator, graphs.subset(places), target, method=method, progress=progress)
     if not any(values.any() for values in found.nodes):
         raise DataError("no node changes a prediction: this model does not look at nodes, or predicts a constant", data)
-    write_text(output, explanation_page(estimator, found, shlex.join(["gcaps", *sys.argv[1:]])))
+    sections = [fidelity_section(estimator, found)] if fidelity else []
+    if classes:
+        sections.append(class_page_sections(estimator, graphs))
+    page = explanation_page(estimator, found, shlex.join(["gcaps", *sys.argv[1:]]), sections=sections)
+    write_text(output, page)
     typer.echo(f"{output}: {len(places)} {kind}{'s' if len(places) > 1 else ''} explained", err=True)
     report_skipped(graphs.skipped)

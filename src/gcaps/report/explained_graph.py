@@ -116,7 +116,7 @@ def draw_explained_graph(
         parts.append(f'<path class="edge" d="{plain}"/>')
     for (u, v), edge in zip(ends.tolist(), edges, strict=True):
         if edge is not None and abs(edge.strength) >= 0.02:
-            parts.append(marked_line(place[u], place[v], edge.strength, edge.words))
+            parts.append(marked_line(place[u], place[v], edge.strength, edge.words, max(0.7 * dot, 2.0)))
     for (x, y), node in zip(place.tolist(), nodes, strict=True):
         at = f'cx="{coordinate(x)}" cy="{coordinate(y)}" r="{coordinate(dot)}"'
         strong = " strong" if node.note else ""
@@ -129,14 +129,7 @@ def draw_explained_graph(
         if node.text and dot >= READABLE_DOT and len(node.text) <= 3:
             spot = f'x="{coordinate(x)}" y="{coordinate(y + 4)}"'
             parts.append(f'<text {spot} text-anchor="middle">{escape(visible(node.text))}</text>')
-    centre = place.mean(axis=0)
-    for (x, y), node in zip(place.tolist(), nodes, strict=True):
-        if node.note:
-            left = x < centre[0]
-            spot = f'x="{coordinate(x + (-1 if left else 1) * (dot + 3))}" y="{coordinate(y + 4)}"'
-            parts.append(
-                f'<text class="note" {spot} text-anchor="{"end" if left else "start"}">{escape(node.note)}</text>'
-            )
+    parts += _notes(place, dot, nodes)
     box = f"0 0 {coordinate(size[0])} {coordinate(size[1])}"
     head = f'<svg class="chart explained-graph" viewBox="{box}" role="img" aria-label="{escape(visible(label))}"'
     return Markup(f'{head} style="max-width:{coordinate(1.2 * size[0])}px">{"".join(parts)}</svg>')
@@ -149,7 +142,27 @@ def _placed(p: Floats, ends: Ints, size: tuple[float, float]) -> tuple[Floats, f
     room = np.array(size) - 2 * margin
     scale = float(min((room / np.maximum(span, 1e-9)).min(), 46.0))
     place: Floats = (p - low - span / 2) * scale + np.array(size) / 2
-    if not len(ends):
+    if len(place) < 2:
         return place, LARGEST_DOT
-    lengths = np.linalg.norm(place[ends[:, 0]] - place[ends[:, 1]], axis=1)
-    return place, float(np.clip(0.36 * np.median(lengths), SMALLEST_DOT, LARGEST_DOT))
+    gaps = np.linalg.norm(place[:, None] - place[None], axis=2)
+    np.fill_diagonal(gaps, np.inf)
+    room_between = float(np.quantile(gaps.min(axis=1), 0.15))
+    return place, float(np.clip(0.48 * room_between, SMALLEST_DOT, LARGEST_DOT))
+
+
+def _notes(place: Floats, dot: float, nodes: Sequence[NodeMark]) -> list[str]:
+    """Return the texts beside nodes, the strongest first, without those that would cover another."""
+    centre, found = place[:, 0].mean(), []
+    taken: list[tuple[float, float, float, float]] = []
+    noted = [k for k in np.argsort([-abs(node.strength) for node in nodes], kind="stable").tolist() if nodes[k].note]
+    for k in noted:
+        x, y = place[k].tolist()
+        side, width = (-1 if x < centre else 1), 6.8 * len(nodes[k].note)
+        start = x + side * (dot + 3)
+        box = (min(start, start + side * width), y - 7, max(start, start + side * width), y + 7)
+        if any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
+            continue
+        taken.append(box)
+        spot = f'x="{coordinate(start)}" y="{coordinate(y + 4)}" text-anchor="{"end" if side < 0 else "start"}"'
+        found.append(f'<text class="note" {spot}>{escape(nodes[k].note)}</text>')
+    return found

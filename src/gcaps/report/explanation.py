@@ -317,7 +317,8 @@ def _texts(explanation: Explanation, values: Floats) -> list[str]:
 
 def short_text(value: float) -> str:
     """Format a contribution as briefly as possible."""
-    return f"{value:+.2f}" if 0.1 <= abs(value) < 10 else f"{value:+.2g}" if abs(value) < 10 else f"{value:+.0f}"
+    text = f"{value:+.2f}" if 0.1 <= abs(value) < 10 else f"{value:+.2g}" if abs(value) < 10 else f"{value:+.0f}"
+    return text.replace("-", "−")
 
 
 def signed_text(value: float, *, probability: bool) -> str:
@@ -334,7 +335,8 @@ def _sum_text(explanation: Explanation, i: int) -> str:
     if not np.isfinite(base):
         return ""
     total = _text(explanation, float(explanation.nodes[i].sum()))
-    return f"{base:.3f} without them, {total} by nodes, together {explanation.values[i]:.3f}"
+    text = f"{base:.3f} without them, {total} by nodes, together {explanation.values[i]:.3f}"
+    return text.replace("-", "−")
 
 
 def _prediction_texts(target: Target, scores: Floats, number: int, explained: float) -> tuple[str, str]:
@@ -342,7 +344,7 @@ def _prediction_texts(target: Target, scores: Floats, number: int, explained: fl
     decoded = target.decode(scores).reshape(1, -1)[0]
     if target.classes is None:
         return METRICS["mae"].text(float(decoded[number])), ""
-    return str(decoded[number]), f"{explained:.3f}"
+    return str(decoded[number]), f"{explained:.3f}".replace("-", "−")
 
 
 def _truth_text(explanation: Explanation, place: int, target: Target) -> str:

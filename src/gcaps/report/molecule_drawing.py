@@ -177,12 +177,12 @@ def _discs(places: Any, molecule: Any, marks: Sequence[AtomMark]) -> str:
     )
 
 
-def marked_line(a: Array, b: Array, strength: float, words: str) -> str:
+def marked_line(a: Array, b: Array, strength: float, words: str, width: float = 9.0) -> str:
     """Return a line whose color and width say how much an edge contributes, with its words as a tooltip."""
     kind, size = "raises" if strength >= 0 else "lowers", min(abs(strength), 1.0)
     ends = " ".join(f'{name}="{coordinate(v)}"' for name, v in zip(("x1", "y1", "x2", "y2"), (*a, *b), strict=True))
     return (
-        f'<line class="{kind}" {ends} stroke-width="{coordinate(1.5 + 7.5 * size)}" '
+        f'<line class="{kind}" {ends} stroke-width="{coordinate(1.2 + (width - 1.2) * size)}" '
         f'stroke-opacity="{0.15 + 0.7 * size:.2f}"><title>{escape(visible(words))}</title></line>'
     )
 
