@@ -1,4 +1,4 @@
-"""The kernels that ``python -m gcaps.compile`` compiles: what a training and a prediction need, in a list that decodes."""
+"""The kernels that ``python -m gcaps.compile`` compiles: those of a training and a prediction, in a list that decodes."""
 
 import json
 import subprocess
