@@ -1,7 +1,7 @@
-"""The planted house is found: ROC-AUC of |contributions of nodes| against membership of at least 0.95, for each family.
+"""The planted house is found by each family: ROC-AUC of |contributions of nodes| against membership ≥ 0.95.
 
-Models that learn from the arrangement of labels get decoys; those that barely look at it, or not at all, get labels that
-occur in the motif alone.
+Models that learn from the arrangement of labels get decoys; those that barely look at it, or not at all, get labels
+that occur in the motif alone.
 """
 
 from __future__ import annotations

@@ -87,7 +87,9 @@ def fidelity_of(model: Any, explanation: Explanation, scores: Sequence[Floats] |
 def random_fidelity(model: Any, explanation: Explanation, orders: int = RANDOM_ORDERS, seed: int = 0) -> Fidelity:
     """Return the curves of nodes in random order, the mean of several orders."""
     rng = np.random.default_rng(seed)
-    found = [fidelity_of(model, explanation, [rng.random(len(own)) for own in explanation.nodes]) for _ in range(orders)]
+    found = [
+        fidelity_of(model, explanation, [rng.random(len(own)) for own in explanation.nodes]) for _ in range(orders)
+    ]
     return Fidelity(
         SHARES, np.mean([one.deletion for one in found], axis=0), np.mean([one.insertion for one in found], axis=0)
     )

@@ -73,7 +73,7 @@ def fidelity_rows(model: Any, explanation: Explanation) -> list[FidelityRow]:
         target = names[explanation.output.target] if len(names) > 1 else None
         other = explain(model, explanation.graphs, target, method="gradient-x-input")
         rows.append(FidelityRow("gradient × input", "green", fidelity_of(model, other)))
-    return [*rows, FidelityRow("random order", "muted", random_fidelity_of(model, explanation))]
+    return [*rows, FidelityRow("random order", "muted", random_fidelity(model, explanation))]
 
 
 def fidelity_section(model: Any, explanation: Explanation) -> Markup:
