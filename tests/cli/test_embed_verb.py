@@ -75,20 +75,18 @@ def test_neighbors_are_written_with_their_distances_and_targets(folder, monkeypa
         rows = list(csv.DictReader(file))
     assert len(rows) == 48
     assert all(row["graph"] != row["neighbor"] for row in rows)
-    main(
-        [
-            "embed",
-            "model",
-            "g.gset",
-            "-o",
-            "v.npz",
-            "--neighbors",
-            "1",
-            "--among",
-            "g.gset",
-            "--neighbors-output",
-            "n.csv",
-        ]
+    run(
+        "embed",
+        "model",
+        "g.gset",
+        "-o",
+        "v.npz",
+        "--neighbors",
+        "1",
+        "--among",
+        "g.gset",
+        "--neighbors-output",
+        "n.csv",
     )
     with Path("n.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -168,7 +168,7 @@ def test_a_tuned_evaluation_is_recorded_resumed_and_verified(graphs, tmp_path):
     found.save(tmp_path / "r.json")
     from gcaps.evaluation.verify import verify
 
-    assert [one.verdict for one in verify([tmp_path / "r.json"])] == ["same"]
+    assert [one.verdict for one in verify(tmp_path / "r.json")] == ["same"]
 
 
 def test_evaluate_searches_inside_each_fold(graphs):
