@@ -35,7 +35,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "gcaps"
 FOLDERS = (
     "config",
     *("data", "features", "batching", "nn", "models", "kernels", "training"),
-    *("estimators", "exporting", "evaluation", "explain", "report", "theory", "testing", "cli"),
+    *("estimators", "exporting", "tuning", "evaluation", "explain", "report", "theory", "testing", "cli"),
 )
 """Folders of the package in the order in which data flow."""
 MAIN = ("load", "GraphSet", "evaluate", "compare", "load_model", "GraphCapsuleConv", "MeanCovariance")
@@ -164,6 +164,7 @@ def settings_page() -> str:
 
 def _settings_lines() -> Iterator[str]:
     from gcaps.config import CONFIGS
+    from gcaps.config.spaces import SPACES
     from gcaps.estimators import auto
     from gcaps.estimators.registry import METHODS, estimator_class
     from gcaps.evaluation.experiments import Entry, Experiment
@@ -196,6 +197,9 @@ def _settings_lines() -> Iterator[str]:
         name = estimator_class(method).__name__
         yield f"[`{name}`][gcaps.estimators.{name}]. {_paragraphs(inspect.getdoc(config) or '')}\n"
         yield from _fields(config)
+        if method in SPACES:
+            searched = "; ".join(f"`{setting}`: {values}" for setting, values in SPACES[method].items())
+            yield f"\n[`gcaps tune`](../guides/tune.md) searches {searched}.\n"
     yield "## Experiment files {#experiments}\n"
     yield "The keys of a TOML file for `gcaps compare --experiment FILE`.\n"
     yield from _fields(Experiment)

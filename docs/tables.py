@@ -434,12 +434,37 @@ def uncertainty() -> str:
     return markdown(head, rows)
 
 
+def tuned() -> str:
+    """Accuracy with default settings and with settings tuned inside each fold, on the folds that both have."""
+    rows = []
+    for name in DATA:
+        for method in ("capsule-svm", "fgsd"):
+            folds = []
+            for label in (method, f"{method}, tuned"):
+                row = row_of("tuned", name, label)
+                done = [] if row is None else [fold for fold in row["folds"] if fold["status"] == "done"]
+                folds.append({fold["fold"]: fold for fold in done})
+            default, found = folds
+            both = sorted(default.keys() & found.keys())
+            if not both:
+                continue
+            values = [[fold[number]["metrics"]["accuracy"] for number in both] for fold in (default, found)]
+            inner = fmean(found[number]["chosen"]["inner"] for number in both)
+            gains = [after - before for before, after in zip(*values, strict=True)]
+            signed = f"{100 * fmean(gains):+.1f}".replace("-", "−")
+            outcome = f"{sum(g > 0 for g in gains)} / {sum(g == 0 for g in gains)} / {sum(g < 0 for g in gains)}"
+            means = [percent(fmean(v), float(np.std(v))) for v in values]
+            rows.append([name, f"`{method}`", str(len(both)), *means, signed, outcome, percent(inner)])
+    head = ["data set", "method", "folds", "default", "tuned", "gain", "better / equal / worse", "inner"]
+    return markdown(head, rows)
+
+
 TABLES: dict[str, Callable[[], str]] = {
     table.__name__.replace("_", " "): table
     for table in (
         *(systems, accuracy, accuracy_in_short, rules, svm_beside_a_network, seeds, attributes, everything, molecules),
         *(molecule_benchmark, molecule_ensembles, molecule_costs, fair_comparison),
-        *(kernels, networks, fair_folds, complete_folds, ablation, uncertainty),
+        *(kernels, networks, fair_folds, complete_folds, ablation, uncertainty, tuned),
     )
 }
 

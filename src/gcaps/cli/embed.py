@@ -93,7 +93,7 @@ def run(
 
     Example: [cyan]gcaps embed model MUTAG -o vectors.csv -o map.html --projection tsne[/cyan]
 
-    What is like my molecules? [cyan]gcaps embed model new.csv -o new.csv.npz --neighbors 5 --among train.csv[/cyan]
+    What is like my molecules? [cyan]gcaps embed model new.csv -o new.npz --neighbors 5 --among train.csv[/cyan]
     """
     options = reading_options(data, **read, predicting=True)
     from gcaps.errors import ConfigError

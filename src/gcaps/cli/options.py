@@ -17,6 +17,7 @@ from gcaps.config import CapsuleConfig, ClassConfig, Config, FeatureConfig, Grap
 from gcaps.documents import read_toml
 from gcaps.errors import ConfigError
 from gcaps.estimators.registry import config_class, method_of
+from gcaps.files import exists
 
 _PANELS: dict[type[BaseModel], str] = {
     ClassConfig: "Classes",
@@ -81,7 +82,7 @@ def method_in(arguments: Sequence[str]) -> str:
         name, equals, own = option.partition("=")
         if name in ("--method", "--config"):
             given[name] = own if equals else value
-    if "--method" not in given and "--config" in given:
+    if "--method" not in given and "--config" in given and exists(given["--config"]):
         found = read_toml(given["--config"]).get("method", "gcaps")
         if not isinstance(found, str):
             raise ConfigError(f'{given["--config"]}: method is a name, such as "gcaps"')

@@ -102,7 +102,7 @@ def run(
 
     then: [cyan]gcaps train MUTAG --config study/best.toml -o model[/cyan]
 
-    As long as a coffee: [cyan]gcaps tune MUTAG --time-limit 10m --jobs 2 -o study[/cyan]
+    Within ten minutes: [cyan]gcaps tune MUTAG --time-limit 10m --jobs 2 -o study[/cyan]
 
     Molecules: [cyan]gcaps tune BACE.csv --target Class --method ecfp --split scaffold -o study[/cyan]
 

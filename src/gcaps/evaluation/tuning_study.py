@@ -78,7 +78,8 @@ class StudyPlan:
         ignored = ("command", "created", "versions", "inner")
         names = [name for name in asdict(self) if name not in ignored]
         changed = [name for name in [*names, "inner"] if getattr(self, name) != getattr(other, name)]
-        return changed[0] if changed else ""
+        words = {"fingerprint": "graphs", "inner": "inner folds", "space": "search space"}
+        return words.get(changed[0], changed[0]) if changed else ""
 
 
 @dataclass(frozen=True)
@@ -305,7 +306,7 @@ def tune(
         if is_study(place):
             before = read_plan(place)
             if what := before.difference(plan):
-                raise ConfigError(f"{place}: holds a search with another {what}; choose a new folder to begin anew")
+                raise ConfigError(f"{place}: holds another search (not the same {what}); choose a new folder")
             plan = before
         else:
             write_json(place / FILE, asdict(plan))
