@@ -81,7 +81,9 @@ class Server:
         return time.monotonic() - began
 
 
-async def client(port: int, bodies: list[bytes], first: int, step: int, until: float, found: list[tuple[float, int]]) -> None:
+async def client(
+    port: int, bodies: list[bytes], first: int, step: int, until: float, found: list[tuple[float, int]]
+) -> None:
     """Send one request after the other over one connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     number = first
