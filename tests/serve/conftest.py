@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ import gcaps
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
 pytest.importorskip("rdkit")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # newer ones of starlette would rather have httpx2
+    from fastapi.testclient import TestClient
 
 
 def chains(count: int = 40) -> list[str]:
@@ -25,7 +29,7 @@ def molecules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A calibrated classifier of molecules with an oxygen."""
     path = tmp_path_factory.mktemp("serve") / "alcohols"
     texts = chains()
-    model = gcaps.estimators.make_estimator("ecfp", n_estimators=5)
+    model = gcaps.estimators.make_estimator("ecfp", {"n_estimators": 5})
     model.fit_calibrated(texts, ["yes" if "O" in text else "no" for text in texts], folds=2).save(path)
     return path
 
@@ -35,15 +39,13 @@ def mutag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A network on graphs that are no molecules, without calibration."""
     path = tmp_path_factory.mktemp("serve") / "mutag"
     pytest.importorskip("grakel")
-    gcaps.estimators.make_estimator("deepsets", epochs=1).fit(gcaps.load("MUTAG")[:60]).save(path)
+    gcaps.estimators.make_estimator("deepsets", {"epochs": 1}).fit(gcaps.load("MUTAG")[:60]).save(path)
     return path
 
 
 @pytest.fixture
 def client_of() -> Iterator[Callable[..., Any]]:
     """Open a client of an app that predicts in this process: a path or estimator, settings and limits."""
-    from fastapi.testclient import TestClient
-
     from gcaps.serve import Limits, ServerSettings, make_app
 
     opened = []

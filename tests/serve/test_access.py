@@ -4,8 +4,7 @@ import pytest
 
 from gcaps.serve import ServerSettings
 from gcaps.serve.guard import PUBLIC, hosts_of
-
-from .test_refusals import refused
+from tests.serve.test_refusals import refused
 
 PATHS = {"GET": ("/model", "/metrics", "/openapi.json"), "POST": ("/predict", "/predict/file", "/explain")}
 

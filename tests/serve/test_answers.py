@@ -30,15 +30,14 @@ def test_predictions_are_those_of_the_model(client, molecules):
             novelty.nearest[i],
         )
         assert row["novel"] == novelty.novel[i]
-        assert [one["similarity"] for one in row["neighbors"]][0] == row["similarity"]
+        assert row["neighbors"][0]["similarity"] == row["similarity"]
         assert len(row["neighbors"]) == 2
     assert answer["coverage"] == 0.8
 
 
 def test_values_have_intervals(client_of):
     texts = [f"{'C' * n}" for n in range(1, 31)]
-    model = gcaps.estimators.make_estimator("ecfp", task="regression", n_estimators=5)
-    model = gcaps.estimators.make_regressor("ecfp", n_estimators=5) if not hasattr(model, "fit") else model
+    model = gcaps.estimators.make_estimator("ecfp", {"n_estimators": 5}, task="regression")
     model.fit_calibrated(texts, np.arange(30.0), how="split")
     answer = client_of(model).post("/predict", json={"smiles": "CCC", "coverage": 0.5}).json()
     schema.PredictResponse.model_validate(answer)

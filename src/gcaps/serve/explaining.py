@@ -30,11 +30,11 @@ def explanation_of(
         graphs: one graph.
         name: of the graph.
         target: one of several targets.
-        method: of :func:`gcaps.explain.explain`; ``"auto"``: substructures of kernels that allow it, otherwise
-            occlusion, as integrated gradients take ten times as long.
+        method: of :func:`gcaps.explain.explain`; ``"auto"`` is occlusion for networks, too: integrated
+            gradients take ten times as long.
     """
-    if method == "auto":
-        method = "substructures" if chosen_method(predictor_of(model), "auto") == "substructures" else "occlusion"
+    if method == "auto" and chosen_method(predictor_of(model)) == "integrated-gradients":
+        method = "occlusion"
     found = explain(model, graphs, target, method=method)
     if found.atoms is not None:
         one = found.atoms[0]
