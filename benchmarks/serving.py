@@ -1,6 +1,6 @@
 """A server under load: requests a second, latency, errors, and the memory of its processes before and after.
 
-    python benchmarks/serving.py MODEL [--seconds 60] [--clients 50] [--workers 2] [--soak 600] [--record results/times/serving.json]
+    python benchmarks/serving.py MODEL [--seconds 60] [--clients 50] [--workers 2] [--soak 600] [--record FILE]
 
 MODEL is a saved model of molecules. `gcaps serve MODEL` runs as a process of its own; the clients are connections of
 this one, each of which sends a molecule, waits for the answer and sends the next. `--soak` repeats the load for that
@@ -89,7 +89,7 @@ async def client(
     number = first
     while time.monotonic() < until:
         body = bodies[number % len(bodies)]
-        head = f"POST /predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        head = f"POST /predict HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
         began = time.perf_counter()
         writer.write(head.encode() + body)
         answer = (await reader.readuntil(b"\r\n\r\n")).lower()

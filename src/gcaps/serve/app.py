@@ -221,7 +221,7 @@ def _add_work(app: FastAPI, pool: Pool, limits: Limits) -> None:
         summary="Explain the prediction for one graph of an uploaded file",
         response_model=schema.ExplainResponse,
         responses=ERRORS,
-        openapi_extra=_file(("smiles", "id", "row", "target")),
+        openapi_extra=_file(("smiles", "id", "row", "target", "method")),
     )
     async def explain_file(request: Request) -> Response:
         return await answer("explain_file", request)

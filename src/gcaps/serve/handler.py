@@ -208,23 +208,23 @@ class Handler:
                 else self.reader.of_smiles([[wanted.smiles]])[0]
             )
             self.reader.require_small(rows)
-            return self._explained(rows, 0, wanted.target)
+            return self._explained(rows, 0, wanted.target, wanted.method)
         options = validated_query(job.options)
         rows = self.reader.of_file(options.name, job.body, options.smiles, options.id)
         if job.kind == "explain_file":
-            return self._explained(rows, options.row or 0, options.target)
+            return self._explained(rows, options.row or 0, options.target, options.method)
         asked = Asked(options.coverage or self.coverage, options.by_class, options.threshold, options.neighbors)
         self._check(asked)
         require_some(rows)
         return self._together([_Item(0, rows, asked, None, smiles=True)])[0]
 
-    def _explained(self, rows: Rows, row: int, target: str | None) -> Reply:
+    def _explained(self, rows: Rows, row: int, target: str | None, method: str) -> Reply:
         if row >= len(rows.names):
             raise RefusedError(422, "invalid", f"there is no row {row}; the request has {len(rows.names):,}")
         if row in rows.problems or rows.graphs is None:
             raise RefusedError(422, "invalid", rows.problems.get(row, "the request has no graph"))
         one = rows.graphs.subset([rows.kept.index(row)])
-        return Reply(200, as_json(explanation_of(self.model, one, rows.names[row], target)), 1)
+        return Reply(200, as_json(explanation_of(self.model, one, rows.names[row], target, method)), 1)
 
 
 def parsed(kind: type[R], body: bytes) -> R:

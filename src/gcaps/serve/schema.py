@@ -15,6 +15,7 @@ Threshold = Annotated[
 ]
 Smiles = Annotated[str, Field(max_length=MAX_TEXT)]
 Id = Annotated[str, Field(max_length=256)]
+Method = Literal["auto", "occlusion", "integrated-gradients", "gradient-x-input", "saliency", "substructures"]
 NodeLink = dict[str, Any]
 """Checked by the reader of node-link JSON, which names what is wrong."""
 
@@ -93,6 +94,7 @@ class ExplainRequest(Given):
     target: Annotated[str, Field(max_length=4096)] | None = Field(
         None, description="one of several targets; by default the first"
     )
+    method: Method = "auto"
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
@@ -113,6 +115,7 @@ class FileOptions(Given):
     neighbors: int = Field(0, ge=0, le=20)
     row: int | None = Field(None, ge=0)
     target: Annotated[str, Field(max_length=4096)] | None = None
+    method: Method = "auto"
 
 
 Value = str | bool | int | float
@@ -173,6 +176,13 @@ class NodeContribution(BaseModel):
     contribution: float
 
 
+class EdgeContribution(BaseModel):
+    """What an edge contributes."""
+
+    nodes: list[int] = Field(min_length=2, max_length=2)
+    contribution: float
+
+
 class ExplainResponse(BaseModel):
     """Contributions of the nodes of one graph to its prediction."""
 
@@ -182,6 +192,7 @@ class ExplainResponse(BaseModel):
     prediction: Value
     method: str
     nodes: list[NodeContribution] = Field(description="largest contribution first")
+    edges: list[EdgeContribution] | None = Field(None, description="of graphs that are no molecules")
     svg: str | None = Field(None, description="drawing; null for a graph that is too large to draw")
 
 
