@@ -1,4 +1,4 @@
-"""The list of kernels that ``python -m gcaps.compile`` compiles: complete for a training and a prediction, and decodable."""
+"""The list of kernels of ``python -m gcaps.compile``: complete for a training and a prediction, and decodable."""
 
 import json
 import subprocess
