@@ -198,7 +198,7 @@ class _CapsuleStack(torch.autograd.Function):
                 grads[4 * number + 2] = torch.from_numpy(total[0].astype(dtype))
                 gate_grad = np.zeros_like(gated.numpy())
                 if len(gated):
-                    nodes = nodes._replace(gated=gated.numpy()[:, given.reverse])
+                    nodes = nodes._replace(gated=np.ascontiguousarray(gated.numpy()[:, given.reverse]))
                     grads[4 * number + 3] = torch.from_numpy(gate_grad)
                 gradient = Gradient(grad, _coefficients(total, count, layer, ctx.training[number]))
                 shares = min(blocks, PARTIAL_SUMS if number else INPUT_PARTIAL_SUMS)

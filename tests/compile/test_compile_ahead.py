@@ -1,4 +1,4 @@
-"""The kernels that ``python -m gcaps.compile`` compiles: those of a training and a prediction, in a list that decodes."""
+"""The list of kernels of ``python -m gcaps.compile``: complete for a training and a prediction, and decodable."""
 
 import json
 import subprocess
