@@ -101,6 +101,18 @@ class Handler:
         except Exception as error:
             return reply_of(error)
 
+    def warm_up(self, example: dict[str, Any]) -> bool:
+        """Predict and explain once, so that no request waits for code to be compiled; return whether explaining works.
+
+        Args:
+            example: a request for ``/predict``, or an empty one.
+        """
+        if not example:
+            return False
+        self.handle([Job("predict", {}, as_json({**example, "neighbors": 3}))] * 2)
+        one = {"smiles": example["smiles"][0]} if "smiles" in example else {"graph": example["graphs"][0]}
+        return self.handle([Job("explain", {}, as_json(one))])[0].status == 200
+
     # --- predictions -------------------------------------------------------------------------------------------------
 
     def _predict(self, jobs: Sequence[Job]) -> list[Reply]:
