@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import gcaps
-from tests.servers import save_alcohols, save_mutag
+from tests.servers import Server, save_alcohols, save_mutag
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
@@ -31,6 +31,13 @@ def mutag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A network on graphs that are no molecules, without calibration."""
     pytest.importorskip("grakel")
     return save_mutag(tmp_path_factory.mktemp("serve") / "mutag")
+
+
+@pytest.fixture(scope="session")
+def running(molecules: Path) -> Iterator[Server]:
+    """A server of the classifier of molecules, in processes of its own."""
+    with Server(molecules) as server:
+        yield server
 
 
 @pytest.fixture

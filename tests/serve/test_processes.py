@@ -41,18 +41,18 @@ def server(molecules):
         yield running
 
 
-def test_workers_share_the_memory_of_the_model(server):
-    front, *workers = server.children()
+def test_workers_share_the_memory_of_the_model(running):
+    front, *workers = running.children()
     assert len(workers) == 2
-    server.ask("/predict", {"smiles": "CCO"})
+    running.ask("/predict", {"smiles": "CCO"})
     for worker in workers:
         memory = worker.memory_full_info()
         assert memory.uss < 0.3 * memory.rss, "most pages belong to all"
     assert front.pid not in {worker.pid for worker in workers}
 
 
-def test_only_this_machine_can_reach_it_by_default(server):
-    addresses = {one.laddr.ip for one in server.children()[0].net_connections() if one.status == psutil.CONN_LISTEN}
+def test_only_this_machine_can_reach_it_by_default(running):
+    addresses = {one.laddr.ip for one in running.children()[0].net_connections() if one.status == psutil.CONN_LISTEN}
     assert addresses == {"127.0.0.1"}
 
 

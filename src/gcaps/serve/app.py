@@ -19,7 +19,7 @@ from gcaps.report.template import read_resource
 from gcaps.serve import schema
 from gcaps.serve.facts import facts_of
 from gcaps.serve.guard import Guard, too_long
-from gcaps.serve.handler import Handler, Job, Reply, as_json, error_reply
+from gcaps.serve.handler import Handler, Job, Reply, as_json, error_reply, one_of
 from gcaps.serve.limits import Limits, RefusedError, ServerSettings
 from gcaps.serve.metrics import Metrics
 from gcaps.serve.pool import InThread, Pool
@@ -110,7 +110,7 @@ def application(
     _add_page(app)
     _add_facts(app, facts, pool, metrics)
     _add_work(app, pool, limits)
-    _describe(app, settings)
+    _describe(app, settings, facts["example"])
     known = frozenset(path for route in app.routes if isinstance(path := getattr(route, "path", None), str))
     return app
 
@@ -292,13 +292,15 @@ def _file(names: tuple[str, ...]) -> dict[str, Any]:
     return {"parameters": query, "requestBody": {"required": True, "content": content}}
 
 
-def _describe(app: FastAPI, settings: ServerSettings) -> None:
-    """Add to the OpenAPI document the requests that workers parse, and how the token is sent."""
+def _describe(app: FastAPI, settings: ServerSettings, example: dict[str, Any]) -> None:
+    """Add to the OpenAPI document the requests that workers parse, an example for this model, and the token."""
     document = app.openapi()
     found = document.setdefault("components", {}).setdefault("schemas", {})
     for kind in (schema.PredictRequest, schema.ExplainRequest):
         own = kind.model_json_schema(ref_template="#/components/schemas/{model}")
         found |= own.pop("$defs", {})
+        if example:
+            own["examples"] = [example if kind is schema.PredictRequest else one_of(example)]
         found[kind.__name__] = own
     for unused in ("HTTPValidationError", "ValidationError"):
         found.pop(unused, None)

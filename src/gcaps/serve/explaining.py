@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gcaps.data.arrays import Floats
 from gcaps.data.graphset import GraphSet
 from gcaps.estimators.base import GraphEstimator
 from gcaps.explain import Explanation, explain
@@ -38,7 +39,7 @@ def explanation_of(
     found = explain(model, graphs, target, method=method)
     if found.atoms is not None:
         one = found.atoms[0]
-        values = np.bincount(one.atom, weights=found.nodes[0], minlength=one.molecule.GetNumAtoms())
+        values: Floats = np.bincount(one.atom, weights=found.nodes[0], minlength=one.molecule.GetNumAtoms())
         names = [atom.GetSymbol() for atom in one.molecule.GetAtoms()]
     else:
         values, names = found.nodes[0], _labels(found.graphs)

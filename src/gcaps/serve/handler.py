@@ -57,6 +57,11 @@ class _Item(NamedTuple):
     smiles: bool
 
 
+def one_of(example: dict[str, Any]) -> dict[str, Any]:
+    """Return the request for ``/explain`` of the first graph of a request for ``/predict``."""
+    return {"smiles": example["smiles"][0]} if "smiles" in example else {"graph": example["graphs"][0]}
+
+
 def error_reply(status: int, code: str, message: str) -> Reply:
     """Return an error in the one shape that all have."""
     return Reply(status, as_json({"error": {"status": status, "code": code, "message": message}}))
@@ -110,8 +115,7 @@ class Handler:
         if not example:
             return False
         self.handle([Job("predict", {}, as_json({**example, "neighbors": 3}))] * 2)
-        one = {"smiles": example["smiles"][0]} if "smiles" in example else {"graph": example["graphs"][0]}
-        return self.handle([Job("explain", {}, as_json(one))])[0].status == 200
+        return self.handle([Job("explain", {}, as_json(one_of(example)))])[0].status == 200
 
     # --- predictions -------------------------------------------------------------------------------------------------
 
