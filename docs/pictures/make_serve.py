@@ -49,7 +49,7 @@ def main() -> None:
             page.wait_for_selector("#explanation svg")
             page.evaluate("document.activeElement.blur()")
             image = Image.open(io.BytesIO(page.screenshot(full_page=True))).convert("RGB")
-            image.quantize(128).save(FOLDER / f"{name}.png", optimize=True)
+            image.quantize(256, Image.Quantize.MAXCOVERAGE).save(FOLDER / f"{name}.png", optimize=True)
         browser.close()
         server.terminate()
 

@@ -3,9 +3,11 @@
 import os
 import signal
 import socket
+import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psutil
 import pytest
@@ -27,6 +29,13 @@ def handle(self, jobs):
         os._exit(11)
     return original(self, jobs)
 Handler.handle = handle
+import gcaps.serve.reading as reading
+stream = reading.stream
+def hanging(path, **options):
+    if b"STUCK" in path.read_bytes():
+        time.sleep(3600)
+    return stream(path, **options)
+reading.stream = hanging
 from gcaps.cli.app import main
 main()
 """
@@ -68,6 +77,20 @@ def test_a_request_that_hangs_is_refused_alone_and_its_worker_replaced(server):
     server.wait_until(lambda: server.health()["workers"] == 2)
     assert {process.pid for process in server.children()} != before
     assert server.ask("/predict", {"smiles": "CCO"})[0] == 200
+
+
+def test_an_upload_is_removed_when_its_worker_is_killed(server):
+    workers = [process.pid for process in server.children()[1:]]
+    status, found = server.ask("/predict/file?name=a.smi", b"CCO STUCK\n")
+    assert (status, found["error"]["code"]) == (504, "too_slow")
+    server.wait_until(lambda: [one.pid for one in server.children()[1:]] != workers)
+    server.wait_until(lambda: not left(workers))
+    server.wait_until(lambda: server.health()["workers"] == 2)
+
+
+def left(pids):
+    """Return the folders of uploads of some processes."""
+    return [path for pid in pids for path in Path(tempfile.gettempdir()).glob(f"gcaps-serve-{pid}-*")]
 
 
 def test_a_worker_that_dies_fails_one_request_and_is_replaced(server):
@@ -115,6 +138,7 @@ def test_requests_under_way_are_answered_before_the_end_and_nothing_is_left(mole
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with Server(molecules, "--window", "300") as server:
         processes, answers = server.children(), []
+        assert server.ask("/predict/file?name=a.smi", b"CCO\n")[0] == 200
         asking = threading.Thread(target=lambda: answers.append(server.ask("/predict", {"smiles": "CCO"})))
         asking.start()
         server.wait_until(lambda: "gcaps_waiting_requests 1" in server.ask("/metrics")[1])

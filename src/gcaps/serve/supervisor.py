@@ -31,6 +31,7 @@ from gcaps.serve.facts import facts_of
 from gcaps.serve.handler import Handler
 from gcaps.serve.limits import Limits, ServerSettings
 from gcaps.serve.pool import OverSocket, Pool
+from gcaps.serve.reading import remove_uploads
 from gcaps.serve.worker import as_child, work
 
 DRAIN = 1
@@ -201,6 +202,7 @@ class _Supervisor:
         process.join()
         assert process.pid is not None
         _, began = self.workers.pop(process.pid)
+        remove_uploads(process.pid)
         self.control.send(json.dumps({"lost": process.pid}).encode())
         self.short = self.short + 1 if time.monotonic() - began < SHORT else 0
         if self.short > 1:
@@ -217,6 +219,10 @@ class _Supervisor:
         for process in [*others, *([] if self.front is None else [self.front])]:
             with suppress(OSError):
                 process.kill()
+        for process in others:
+            process.join()
+            if process.pid is not None:
+                remove_uploads(process.pid)
         self.control.close()
 
 
