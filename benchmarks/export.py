@@ -4,7 +4,7 @@
 
 Networks of the default size (trained for one epoch: weights do not matter for time) predict one graph at a time and a
 batch of 128 from arrays that are ready: encoded features for torch, raw arrays for ONNX Runtime, which encodes them
-itself. One thread; the fastest of runs that alternate, since other processes only ever add time.
+itself. One thread each; medians of the processor time of runs that alternate, to which other processes add little.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import onnxruntime
 import torch
@@ -26,16 +27,16 @@ from gcaps.exporting import arrays_of
 from gcaps.models.losses import scores_of
 
 
-def fastest(runs: list[Callable[[], Any]], repeats: int) -> list[float]:
-    """Seconds of the fastest run of each function, in turns."""
+def medians(runs: list[Callable[[], Any]], repeats: int) -> list[float]:
+    """Median of the processor seconds of each function, in turns."""
     seconds: list[list[float]] = [[] for _ in runs]
     for number in range(repeats + 2):
         for run, found in zip(runs, seconds, strict=True):
-            began = time.perf_counter()
+            began = time.process_time()
             run()
             if number >= 2:  # the first are a warm-up
-                found.append(time.perf_counter() - began)
-    return [min(found) for found in seconds]
+                found.append(time.process_time() - began)
+    return [float(np.median(found)) for found in seconds]
 
 
 def main() -> None:
@@ -44,10 +45,11 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=100)
     given = parser.parse_args()
     torch.set_num_threads(1)
+    numba.set_num_threads(1)
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     head = ("data set", "network", "arrays of the model, KiB", "ONNX file, KiB", "largest difference")
-    head += ("1 graph, ms", "over torch", "128 graphs, ms", "over torch")
+    head += ("1 graph, ms", "in torch, ms", "ratio", "128 graphs, ms", "in torch, ms", "ratio")
     print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
     for name in given.names:
         graphs = gcaps.load(name)
@@ -73,8 +75,9 @@ def main() -> None:
                 def other(session: Any = session, arrays: Any = arrays) -> Any:
                     return session.run(None, arrays)
 
-                torch_seconds, onnx_seconds = fastest([own, other], given.repeats)
-                cells += [f"{1e3 * onnx_seconds:.2f}", f"{onnx_seconds / torch_seconds:.2f}"]
+                torch_seconds, onnx_seconds = medians([own, other], given.repeats)
+                times = (1e3 * onnx_seconds, 1e3 * torch_seconds, onnx_seconds / torch_seconds)
+                cells += [f"{value:.2f}" for value in times]
             kib = [f"{size / 1024:,.0f}" for size in sizes]
             print(
                 f"| {name} | {title} | {' | '.join(kib)} | {found.difference:.0e} | {' | '.join(cells)} |", flush=True

@@ -26,7 +26,7 @@ MODULES = {
         name: f"gcaps.{name}"
         for name in (
             *("estimators", "data", "features", "nn", "models", "kernels"),
-            *("evaluation", "explain", "exporting", "report", "pyg", "theory", "testing"),
+            *("evaluation", "explain", "exporting", "report", "serve", "pyg", "theory", "testing"),
         )
     },
 }
@@ -35,7 +35,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "gcaps"
 FOLDERS = (
     "config",
     *("data", "features", "batching", "nn", "models", "kernels", "training"),
-    *("estimators", "exporting", "tuning", "evaluation", "explain", "report", "theory", "testing", "cli"),
+    *("estimators", "exporting", "tuning", "evaluation", "explain", "report", "serve", "theory", "testing", "cli"),
 )
 """Folders of the package in the order in which data flow."""
 MAIN = ("load", "GraphSet", "evaluate", "compare", "load_model", "GraphCapsuleConv", "MeanCovariance")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import gcaps
+from tests.servers import Server, save_alcohols, save_mutag
 
 pytest.importorskip("fastapi")
 pytest.importorskip("httpx")
@@ -19,28 +20,24 @@ with warnings.catch_warnings():
     from fastapi.testclient import TestClient
 
 
-def chains(count: int = 40) -> list[str]:
-    """SMILES of chains, every other one with an oxygen at its end."""
-    return ["C" * (n // 2 + 1) + ("O" if n % 2 else "") for n in range(count)]
-
-
 @pytest.fixture(scope="session")
 def molecules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A calibrated classifier of molecules with an oxygen."""
-    path = tmp_path_factory.mktemp("serve") / "alcohols"
-    texts = chains()
-    model = gcaps.estimators.make_estimator("ecfp", {"n_estimators": 5})
-    model.fit_calibrated(texts, ["yes" if "O" in text else "no" for text in texts], folds=2).save(path)
-    return path
+    return save_alcohols(tmp_path_factory.mktemp("serve") / "alcohols")
 
 
 @pytest.fixture(scope="session")
 def mutag(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A network on graphs that are no molecules, without calibration."""
-    path = tmp_path_factory.mktemp("serve") / "mutag"
     pytest.importorskip("grakel")
-    gcaps.estimators.make_estimator("deepsets", {"epochs": 1}).fit(gcaps.load("MUTAG")[:60]).save(path)
-    return path
+    return save_mutag(tmp_path_factory.mktemp("serve") / "mutag")
+
+
+@pytest.fixture(scope="session")
+def running(molecules: Path) -> Iterator[Server]:
+    """A server of the classifier of molecules, in processes of its own."""
+    with Server(molecules) as server:
+        yield server
 
 
 @pytest.fixture

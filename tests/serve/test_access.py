@@ -67,8 +67,31 @@ def test_a_page_elsewhere_may_not_ask(client):
     answer = client.options(
         "/predict", headers={"origin": "https://evil.example", "access-control-request-method": "POST"}
     )
-    refused(answer, 405)
+    refused(answer, 403, "other sites", "foreign_origin")
     assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize(
+    ("origin", "host", "status"),
+    [
+        ("http://localhost", "localhost", 200),
+        ("http://127.0.0.1:8000", "127.0.0.1:8000", 200),
+        ("https://models.example", "127.0.0.1:8000", 200),
+        ("https://models.example", "models.example", 200),
+        ("http://localhost:3000", "localhost:8000", 403),
+        ("https://evil.example", "localhost", 403),
+        ("https://evil.example", "models.example", 403),
+        ("null", "localhost", 403),
+        ("://", "", 421),
+        ("localhost", "localhost", 403),
+    ],
+)
+def test_pages_of_other_sites_cannot_make_the_server_work(client_of, molecules, origin, host, status):
+    client = client_of(molecules, {"allow_hosts": ("models.example",)})
+    headers = {"origin": origin, "host": host, "content-type": "text/plain"}
+    answer = client.post("/predict", content=b'{"smiles": "CC"}', headers=headers)
+    assert answer.status_code == status, answer.text
+    assert ("graphs_total 1" in client.get("/metrics").text) is (status == 200)
 
 
 def test_the_page_loads_nothing_from_elsewhere(client):

@@ -159,6 +159,8 @@ def test_the_model_says_what_it_is_and_takes_its_own_example(client_of, molecule
     for path, calibrated in ((molecules, True), (mutag, False)):
         client = client_of(path)
         facts = client.get("/model").json()
+        schema.ModelResponse.model_validate(facts)
+        assert facts["explains"]
         assert facts["calibrated"] is calibrated
         assert facts["molecules"] is calibrated
         assert client.post("/predict", json=facts["example"]).status_code == 200
@@ -169,4 +171,6 @@ def test_an_example_is_found_for_methods_that_do_not_list_their_features(method)
     pytest.importorskip("grakel")
     model = gcaps.estimators.make_estimator(method).fit(gcaps.load("MUTAG")[:30])
     assert example_graphs(model) is not None
-    assert facts_of(model, "m", ServerSettings(), Limits())["example"]["graphs"]
+    facts = facts_of(Handler(model, "m", Limits()), ServerSettings())
+    assert facts["example"]["graphs"]
+    assert facts["explains"]

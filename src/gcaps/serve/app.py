@@ -19,7 +19,7 @@ from gcaps.report.template import read_resource
 from gcaps.serve import schema
 from gcaps.serve.facts import facts_of
 from gcaps.serve.guard import Guard, too_long
-from gcaps.serve.handler import Handler, Job, Reply, as_json, error_reply
+from gcaps.serve.handler import Handler, Job, Reply, as_json, error_reply, one_of
 from gcaps.serve.limits import Limits, RefusedError, ServerSettings
 from gcaps.serve.metrics import Metrics
 from gcaps.serve.pool import InThread, Pool
@@ -29,6 +29,7 @@ CODES = {400: "bad_request", 404: "not_found", 405: "not_allowed", 408: "too_slo
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"description": "the body is no JSON", "model": schema.ErrorResponse},
     401: {"description": "the token is missing or wrong", "model": schema.ErrorResponse},
+    403: {"description": "a page of another site asks", "model": schema.ErrorResponse},
     408: {"description": "the body did not arrive in time", "model": schema.ErrorResponse},
     413: {"description": "more bytes, graphs, nodes or edges than allowed", "model": schema.ErrorResponse},
     415: {"description": "a file of unknown format", "model": schema.ErrorResponse},
@@ -38,7 +39,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     503: {"description": "too many requests are waiting", "model": schema.ErrorResponse},
     504: {"description": "the request took too long", "model": schema.ErrorResponse},
 }
-FEW: dict[int | str, dict[str, Any]] = {status: ERRORS[status] for status in (401, 421)}
+FEW: dict[int | str, dict[str, Any]] = {status: ERRORS[status] for status in (401, 403, 421)}
 DESCRIPTION = """Predictions and explanations of one saved model.
 
 Every error has one shape: `{"error": {"status": 413, "code": "too_large", "message": "…"}}`. A row that is no graph,
@@ -69,7 +70,7 @@ def make_app(
         pool.add(InThread(handler))
         yield
 
-    return application(facts_of(model, name, settings, limits), settings, limits, run)
+    return application(facts_of(handler, settings), settings, limits, run)
 
 
 def application(
@@ -109,7 +110,7 @@ def application(
     _add_page(app)
     _add_facts(app, facts, pool, metrics)
     _add_work(app, pool, limits)
-    _describe(app, settings)
+    _describe(app, settings, facts["example"])
     known = frozenset(path for route in app.routes if isinstance(path := getattr(route, "path", None), str))
     return app
 
@@ -162,7 +163,11 @@ def _add_facts(app: FastAPI, facts: dict[str, Any], pool: Pool, metrics: Metrics
         "/health",
         summary="Whether the server works",
         response_model=schema.HealthResponse,
-        responses={421: ERRORS[421], 503: {"description": "not yet, or not any more", "model": schema.HealthResponse}},
+        responses={
+            403: ERRORS[403],
+            421: ERRORS[421],
+            503: {"description": "not yet, or not any more", "model": schema.HealthResponse},
+        },
     )
     async def health() -> Response:
         workers = len(pool.workers)
@@ -287,13 +292,15 @@ def _file(names: tuple[str, ...]) -> dict[str, Any]:
     return {"parameters": query, "requestBody": {"required": True, "content": content}}
 
 
-def _describe(app: FastAPI, settings: ServerSettings) -> None:
-    """Add to the OpenAPI document the requests that workers parse, and how the token is sent."""
+def _describe(app: FastAPI, settings: ServerSettings, example: dict[str, Any]) -> None:
+    """Add to the OpenAPI document the requests that workers parse, an example for this model, and the token."""
     document = app.openapi()
     found = document.setdefault("components", {}).setdefault("schemas", {})
     for kind in (schema.PredictRequest, schema.ExplainRequest):
         own = kind.model_json_schema(ref_template="#/components/schemas/{model}")
         found |= own.pop("$defs", {})
+        if example:
+            own["examples"] = [example if kind is schema.PredictRequest else one_of(example)]
         found[kind.__name__] = own
     for unused in ("HTTPValidationError", "ValidationError"):
         found.pop(unused, None)

@@ -39,8 +39,7 @@ def explanation_of(
     found = explain(model, graphs, target, method=method)
     if found.atoms is not None:
         one = found.atoms[0]
-        values: Floats = np.zeros(one.molecule.GetNumAtoms())
-        np.add.at(values, one.atom, found.nodes[0])
+        values: Floats = np.bincount(one.atom, weights=found.nodes[0], minlength=one.molecule.GetNumAtoms())
         names = [atom.GetSymbol() for atom in one.molecule.GetAtoms()]
     else:
         values, names = found.nodes[0], _labels(found.graphs)

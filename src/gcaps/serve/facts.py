@@ -8,28 +8,34 @@ from typing import Any
 
 import numpy as np
 
+from gcaps.data.arrays import Ints
 from gcaps.data.assemble import EdgeRows, assemble
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import GcapsError
 from gcaps.estimators.base import GraphEstimator
 from gcaps.exporting.check import synthetic_graphs
-from gcaps.serve.limits import Limits, ServerSettings
+from gcaps.predictions import unseen_labels
+from gcaps.serve.handler import Handler
+from gcaps.serve.limits import ServerSettings
 from gcaps.serve.schema import EXAMPLE_SMILES
 from gcaps.version import __version__
 
 RING = 6
 """Nodes of the graph that is made up for methods that do not list their features."""
+EXAMPLE_NODES = 12
+"""Nodes of a graph that is shown as an example, about."""
 COLUMNS = 4
 """Columns of labels that are tried for them."""
 
 
-def facts_of(model: GraphEstimator, name: str, settings: ServerSettings, limits: Limits) -> dict[str, Any]:
-    """Return a :class:`gcaps.serve.schema.ModelResponse`."""
-    target = model.target_
+def facts_of(handler: Handler, settings: ServerSettings) -> dict[str, Any]:
+    """Return a :class:`gcaps.serve.schema.ModelResponse`; the example has been predicted and explained once."""
+    model = handler.model
+    target, example = model.target_, example_request(model)
     classes = None if target.classes is None else target.classes.tolist()
     data = getattr(model, "data_", {})
     return {
-        "name": name,
+        "name": handler.name,
         "describes": model.describes,
         "method": model.method,
         "task": target.task,
@@ -37,10 +43,11 @@ def facts_of(model: GraphEstimator, name: str, settings: ServerSettings, limits:
         "trained_on": str(data.get("name", "")),
         "training_graphs": int(data.get("graphs", 0)),
         "molecules": model.preparation_ is not None,
-        "calibrated": getattr(model, "uncertainty_", None) is not None,
+        "calibrated": handler.calibrated,
         "coverage": settings.coverage,
-        "limits": limits.model_dump(),
-        "example": example_request(model),
+        "explains": handler.warm_up(example),
+        "limits": handler.limits.model_dump(),
+        "example": example,
         "version": __version__,
     }
 
@@ -68,11 +75,19 @@ def example_graphs(model: GraphEstimator, count: int = 3) -> GraphSet | None:
     """Make up graphs with the features that a model takes; None if it takes none of those that are tried."""
     for graphs in _candidates(model):
         with suppress(GcapsError, ValueError, IndexError, TypeError):
-            chosen = np.argsort(-np.minimum(graphs.sizes, 12), kind="stable")[:count]
-            some = graphs.subset(np.sort(chosen))
+            some = graphs.subset(np.sort(_usual(model, graphs)[:count]))
             model.scores(some)
             return some
     return None
+
+
+def _usual(model: GraphEstimator, graphs: GraphSet) -> Ints:
+    """Order graphs: first those of at most a dozen connected nodes, whose labels the model knows."""
+    strange = np.array([bool(unseen_labels(model, graphs.subset([i]))) for i in range(len(graphs))])
+    sparse = graphs.arc_counts < 2 * (graphs.sizes - 1)
+    far = np.abs(graphs.sizes - EXAMPLE_NODES)
+    order: Ints = np.lexsort((far, sparse, graphs.sizes == 1, strange))
+    return order
 
 
 def _candidates(model: GraphEstimator) -> Iterator[GraphSet]:

@@ -56,6 +56,7 @@ class Guard:
         self.app, self.limits, self.metrics, self.paths = app, limits, metrics, paths
         self.token = None if settings.token is None else settings.token.encode()
         self.hosts = hosts_of(settings)
+        self.proxies = frozenset(map(str.lower, settings.allow_hosts))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with an error."""
@@ -91,6 +92,9 @@ class Guard:
         host = headers.get(b"host", b"").decode("latin-1")
         if not self._is_known(host):
             return 421, "unknown_host", "the server is not known under this name; its owner can add --allow-host NAME"
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if origin and not self._is_own(origin, host):
+            return 403, "foreign_origin", "pages of other sites may not use the server"
         if scope["path"] not in PUBLIC and not self._is_allowed(headers.get(b"authorization", b"")):
             return 401, "no_token", "needs the header Authorization: Bearer TOKEN"
         length = headers.get(b"content-length", b"")
@@ -98,9 +102,13 @@ class Guard:
             return 413, "too_large", too_long(self.limits)
         return None
 
+    def _is_own(self, origin: str, host: str) -> bool:
+        """Whether a browser's request comes from the server's own page, possibly behind a reverse proxy."""
+        place = origin.partition("://")[2].lower()
+        return bool(place) and (place == host.lower() or name_of(place) in self.proxies)
+
     def _is_known(self, host: str) -> bool:
-        name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
-        name = name.lower().rstrip(".")
+        name = name_of(host)
         if "*" in self.hosts or name in self.hosts:
             return True
         return "any address" in self.hosts and is_address(name)
@@ -110,6 +118,12 @@ class Guard:
             return True
         kind, _, token = given.partition(b" ")
         return kind.lower() == b"bearer" and hmac.compare_digest(token.strip(), self.token)
+
+
+def name_of(host: str) -> str:
+    """Return a host without its port."""
+    name = host.rpartition(":")[0] if ":" in host and not host.endswith("]") else host
+    return name.lower().rstrip(".")
 
 
 def hosts_of(settings: ServerSettings) -> frozenset[str]:

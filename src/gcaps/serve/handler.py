@@ -57,6 +57,11 @@ class _Item(NamedTuple):
     smiles: bool
 
 
+def one_of(example: dict[str, Any]) -> dict[str, Any]:
+    """Return the request for ``/explain`` of the first graph of a request for ``/predict``."""
+    return {"smiles": example["smiles"][0]} if "smiles" in example else {"graph": example["graphs"][0]}
+
+
 def error_reply(status: int, code: str, message: str) -> Reply:
     """Return an error in the one shape that all have."""
     return Reply(status, as_json({"error": {"status": status, "code": code, "message": message}}))
@@ -100,6 +105,17 @@ class Handler:
             return answer()
         except Exception as error:
             return reply_of(error)
+
+    def warm_up(self, example: dict[str, Any]) -> bool:
+        """Predict and explain once, so that no request waits for code to be compiled; return whether explaining works.
+
+        Args:
+            example: a request for ``/predict``, or an empty one.
+        """
+        if not example:
+            return False
+        self.handle([Job("predict", {}, as_json({**example, "neighbors": 3}))] * 2)
+        return self.handle([Job("explain", {}, as_json(one_of(example)))])[0].status == 200
 
     # --- predictions -------------------------------------------------------------------------------------------------
 

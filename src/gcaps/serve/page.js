@@ -249,7 +249,6 @@
     const model = state.model;
     const found = [];
     const add = (title, value, text, kind = "n") => found.push({ title, value, text: text ?? value, kind });
-    if (answer.predictions.some((row) => smilesOf(row))) add("SMILES", smilesOf, null, "text");
     model.targets.forEach((target, t) => {
       const of = (row) => row.targets?.[t];
       const several = model.targets.length > 1 ? `${target.name}: ` : "";
@@ -277,6 +276,7 @@
         found.at(-1).download = [[`${several}set`, (row) => of(row) && `{${of(row).set.join("|")}}`]];
       }
     });
+    if (answer.predictions.some((row) => smilesOf(row))) add("SMILES", smilesOf, null, "text");
     if (model.calibrated) {
       add("similarity", (row) => row.similarity, (row) => row.similarity.toFixed(2));
       add("nearest", (row) => row.nearest, null, "text");
@@ -476,11 +476,24 @@
         found = await call("/explain", { method: "POST", body: JSON.stringify({ ...one, ...(target ? { target } : {}) }), signal, headers: { "Content-Type": "application/json" } });
       }
       place.replaceChildren(head, ...(select ? [select] : []), ...explanationOf(found));
+      trim(place.querySelector("svg"));
     } catch (error) {
       if (error.name === "AbortError") return;
       if (error.status === 401) return failed(error);
       place.replaceChildren(head, make("p", { class: "muted", text: `Not explained: ${error.message}` }));
     }
+  };
+
+  /** Remove the empty space above and below a drawing. */
+  const trim = (svg) => {
+    if (!svg) return;
+    const { x, y, width, height } = svg.viewBox.baseVal;
+    const drawn = svg.getBBox();
+    const top = Math.max(y, drawn.y - 8);
+    const bottom = Math.min(y + height, drawn.y + drawn.height + 8);
+    if (bottom <= top) return;
+    svg.setAttribute("viewBox", `${x} ${top} ${width} ${bottom - top}`);
+    for (const name of ["width", "height"]) svg.removeAttribute(name);
   };
 
   const explanationOf = (found) => {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import tempfile
 import warnings
 from collections.abc import Sequence
@@ -111,7 +113,7 @@ class Reader:
             raise RefusedError(415, "unknown_format", f"{safe!r} is of no format that can be read; there are {known}")
         options = reading_of(self.model, {**OPTIONS, "target": None, "smiles": smiles, "id": id_})
         with (
-            tempfile.TemporaryDirectory(prefix="gcaps-serve-") as folder,
+            tempfile.TemporaryDirectory(prefix=_uploads(os.getpid())) as folder,
             warnings.catch_warnings(record=True) as caught,
         ):
             warnings.simplefilter("always")
@@ -155,6 +157,17 @@ class Reader:
         kept = [piece for piece in pieces if len(piece)]
         graphs = None if not kept else kept[0] if len(kept) == 1 else join_sets(kept)
         return Rows(names, problems, graphs, list(dict.fromkeys(notes)))
+
+
+def _uploads(pid: int) -> str:
+    """Return what the names of the folders of a process's uploads begin with."""
+    return f"gcaps-serve-{pid}-"
+
+
+def remove_uploads(pid: int) -> None:
+    """Remove what a process that was killed has left of an upload."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_uploads(pid)}*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def safe_name(name: str) -> str:

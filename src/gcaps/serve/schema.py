@@ -19,16 +19,6 @@ Method = Literal["auto", "occlusion", "integrated-gradients", "gradient-x-input"
 NodeLink = dict[str, Any]
 """Checked by the reader of node-link JSON, which names what is wrong."""
 
-EXAMPLE_GRAPH: dict[str, Any] = {
-    "id": "triangle with a tail",
-    "nodes": [{"id": 0, "label": 0}, {"id": 1, "label": 0}, {"id": 2, "label": 0}, {"id": 3, "label": 1}],
-    "links": [
-        {"source": 0, "target": 1, "label": 0},
-        {"source": 1, "target": 2, "label": 0},
-        {"source": 0, "target": 2, "label": 0},
-        {"source": 2, "target": 3, "label": 1},
-    ],
-}
 EXAMPLE_SMILES: list[Any] = ["CC(=O)Oc1ccccc1C(=O)O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"]
 
 
@@ -40,14 +30,6 @@ class Given(BaseModel):
 
 class PredictRequest(Given):
     """Molecules as SMILES, or graphs in node-link form."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        json_schema_extra={"examples": [{"smiles": EXAMPLE_SMILES}, {"graphs": [EXAMPLE_GRAPH], "coverage": 0.95}]},
-    )
 
     smiles: Smiles | Annotated[list[Smiles], Field(min_length=1)] | None = Field(
         None, description="one molecule or several"
@@ -80,14 +62,6 @@ class PredictRequest(Given):
 
 class ExplainRequest(Given):
     """One molecule or graph, and what to explain of its prediction."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        strict=True,
-        allow_inf_nan=False,
-        json_schema_extra={"examples": [{"smiles": EXAMPLE_SMILES[0]}, {"graph": EXAMPLE_GRAPH}]},
-    )
 
     smiles: Smiles | None = None
     graph: NodeLink | None = None

@@ -28,9 +28,10 @@ from gcaps.errors import ConfigError, GcapsError
 from gcaps.estimators.base import GraphEstimator
 from gcaps.persistence import load_model
 from gcaps.serve.facts import facts_of
-from gcaps.serve.handler import Handler, Job, as_json
+from gcaps.serve.handler import Handler
 from gcaps.serve.limits import Limits, ServerSettings
 from gcaps.serve.pool import OverSocket, Pool
+from gcaps.serve.reading import remove_uploads
 from gcaps.serve.worker import as_child, work
 
 DRAIN = 1
@@ -64,9 +65,8 @@ def serve(path: str | Path, settings: ServerSettings, limits: Limits, say: Calla
         without_threads(model)
         name = Path(path).resolve().name
         settings = settings.model_copy(update={"port": listening.getsockname()[1]})
-        facts = facts_of(model, name, settings, limits)
         handler = Handler(model, name, limits, settings.coverage)
-        facts["explains"] = warm_up(handler, facts["example"])
+        facts = facts_of(handler, settings)
         gc.collect()
         gc.freeze()  # a collection would write to the pages that are shared
         _Supervisor(handler, facts, settings, limits, listening).run(lambda: say(address_of(settings)))
@@ -126,15 +126,6 @@ def without_threads(model: GraphEstimator) -> None:
     for member in getattr(model, "estimators_", ()):
         if isinstance(member, GraphEstimator):
             without_threads(member)
-
-
-def warm_up(handler: Handler, example: dict[str, Any]) -> bool:
-    """Predict and explain once, so that no request waits for code to be compiled; return whether explaining works."""
-    if not example:
-        return False
-    handler.handle([Job("predict", {}, as_json({**example, "neighbors": 3}))] * 2)
-    one = {"smiles": example["smiles"][0]} if "smiles" in example else {"graph": example["graphs"][0]}
-    return handler.handle([Job("explain", {}, as_json(one))])[0].status == 200
 
 
 class _Supervisor:
@@ -211,6 +202,7 @@ class _Supervisor:
         process.join()
         assert process.pid is not None
         _, began = self.workers.pop(process.pid)
+        remove_uploads(process.pid)
         self.control.send(json.dumps({"lost": process.pid}).encode())
         self.short = self.short + 1 if time.monotonic() - began < SHORT else 0
         if self.short > 1:
@@ -227,6 +219,10 @@ class _Supervisor:
         for process in [*others, *([] if self.front is None else [self.front])]:
             with suppress(OSError):
                 process.kill()
+        for process in others:
+            process.join()
+            if process.pid is not None:
+                remove_uploads(process.pid)
         self.control.close()
 
 
@@ -251,6 +247,7 @@ def listen(
     import uvicorn
 
     from gcaps.serve.app import application
+    from gcaps.serve.connection import protocol_of
 
     as_child(parent)
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # what clients do wrong is no news
@@ -285,7 +282,7 @@ def listen(
 
     config = uvicorn.Config(
         application(facts, settings, limits, run),
-        http="h11",
+        http=protocol_of(min(KEEP_ALIVE, limits.max_seconds)),
         ws="none",
         loop="asyncio",
         lifespan="on",
