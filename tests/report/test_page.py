@@ -404,7 +404,7 @@ def test_class_names_are_escaped_once(alone: Comparison, tmp_path: Path) -> None
 
 def test_coverage_and_calibration_of_each_method_are_listed(usual: str, one: Comparison) -> None:
     text, study = Page(usual).text, Study.of(one)
-    assert "Coverage of sets and intervals" in text
+    assert "Coverage of sets of classes" in text
     for entry in study.complete("MUTAG"):
         found = coverage_of(entry.repetitions)
         assert found is not None

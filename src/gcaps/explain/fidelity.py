@@ -24,8 +24,9 @@ from sklearn.base import clone
 from gcaps.data.arrays import Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.errors import ConfigError
-from gcaps.estimators.base import GraphEstimator, targets_of
+from gcaps.estimators.base import GraphEstimator
 from gcaps.estimators.network import NetworkEstimator
+from gcaps.estimators.problem import targets_of
 from gcaps.explain.contributions import explain
 from gcaps.explain.explanation import Explanation
 from gcaps.explain.occlusion import Occlusion

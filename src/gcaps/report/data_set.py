@@ -224,7 +224,7 @@ def data_section(study: Study, number: int) -> DataSection:
         map_groups=[f"{kind} {name}" for name in names] if planned.task == "classification" else names,
         errors=errors,
         residuals=residuals,
-        coverage=[(e.name, found) for e in entries if (found := coverage_of(e.repetitions)) is not None],
+        coverage=[(e.name, own) for e in entries if (own := coverage_of(e.repetitions)) is not None],
         drawn=_with_pictures(_drawn(study, data, errors, residuals, hard), loaded.graphs, data),
         missed_by_most=sum(len(graph.missed) > graph.methods / 2 for graph in hard),
         missed_by_all=sum(len(graph.missed) == graph.methods for graph in hard),
