@@ -12,6 +12,7 @@ from gcaps.data.synthetic import make_motifs
 from gcaps.errors import ConfigError
 from gcaps.estimators import KernelSVC, KernelSVR, make_estimator
 from gcaps.explain import explain
+from gcaps.explain.feature_names import label_words
 from gcaps.explain.substructures import coefficients, occurrences, spread_over_balls
 from gcaps.kernels import Graphlet, ShortestPath, WeisfeilerLehman, WLOptimalAssignment
 
@@ -116,3 +117,12 @@ def test_other_kernels_are_refused(graphs):
     with pytest.raises(ConfigError, match="explains support vector machines on the kernels wl, wloa, sp and gk"):
         explain(model, graphs[:1], method="substructures")
     assert explain(model, graphs[:1]).method == "occlusion"
+
+
+def test_atoms_are_told_apart_in_words():
+    pytest.importorskip("rdkit")
+    graphs = gcaps.load(["C[NH3+]", "c1ccccc1O"], labelled=False)
+    words = [[label_words(graphs.subset([g]), k) for k in range(n)] for g, n in enumerate(graphs.sizes.tolist())]
+    assert words[0] == ["CH3 of 1 bond", "NH3+ of 1 bond"]
+    assert words[1][:2] == ["aromatic CH of 2 bonds"] * 2
+    assert words[1][5:] == ["aromatic C of 3 bonds", "OH of 1 bond"]

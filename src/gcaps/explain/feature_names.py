@@ -26,6 +26,23 @@ def label_text(graphs: GraphSet, column: int, value: int) -> str:
     return str(graphs.label_names.get(value, value))
 
 
+def label_words(graph: GraphSet, node: int) -> str:
+    """Return the label of a node; of an atom its element, charge, hydrogens and whether it is aromatic or in a ring."""
+    assert graph.node_labels is not None
+    row = graph.node_labels[node]
+    text = label_text(graph, 0, int(row[0]))
+    if graph.preparation is None:
+        return f"label {text}"
+    if len(row) < len(ATOM_LABELS):
+        return text
+    values = dict(zip(ATOM_LABELS, row.tolist(), strict=True))
+    charge, hydrogens = values["charge"], values["hydrogens"]
+    text += f"H{hydrogens if hydrogens > 1 else ''}" if hydrogens else ""
+    text += f"{abs(charge) if abs(charge) > 1 else ''}{'+' if charge > 0 else '−'}" if charge else ""
+    where = "aromatic " if values["aromatic"] else "ring " if values["ring"] else ""
+    return f"{where}{text} of {values['degree']} bond{'s' if values['degree'] != 1 else ''}"
+
+
 def label_column(graphs: GraphSet, column: int) -> str:
     """Return the name of a column of node labels."""
     columns = 1 if graphs.node_labels is None else graphs.node_labels.shape[1]

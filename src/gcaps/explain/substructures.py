@@ -26,7 +26,7 @@ from gcaps.errors import ConfigError
 from gcaps.estimators.kernel_svm import KernelEstimator
 from gcaps.explain.edges import keeping_arcs
 from gcaps.explain.explanation import Substructure
-from gcaps.explain.feature_names import label_text, largest_first
+from gcaps.explain.feature_names import label_words, largest_first
 from gcaps.explain.output import Output
 from gcaps.kernels.base import FeatureKernel, GraphKernel, inverse_root
 from gcaps.kernels.gram import squares
@@ -287,7 +287,7 @@ def _shortest_paths(kernel: ShortestPath, graph: GraphSet) -> Occurrences:
     def words(i: int) -> str:
         if not labelled:
             return f"two nodes at {unit} {length[i]}"
-        names = sorted(_label_words(graph, int(node)) for node in ends[i])
+        names = sorted(label_words(graph, int(node)) for node in ends[i])
         return f"{names[0]} and {names[1]} at {unit} {length[i]}"
 
     return Occurrences(
@@ -392,15 +392,8 @@ def ball(graph: GraphSet, node: int, steps: int) -> Ints:
 
 def _node_words(graph: GraphSet, node: int, labelled: bool) -> str:
     if labelled and graph.node_labels is not None:
-        return _label_words(graph, node)
+        return label_words(graph, node)
     return f"a node of degree {graph.degrees[node]}"
-
-
-def _label_words(graph: GraphSet, node: int) -> str:
-    """Return the label of a node; of several columns the first, which is the element of an atom."""
-    assert graph.node_labels is not None
-    text = label_text(graph, 0, int(graph.node_labels[node, 0]))
-    return text if graph.preparation is not None else f"label {text}"
 
 
 _READERS: dict[type, Callable[..., Occurrences]] = {

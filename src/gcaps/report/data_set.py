@@ -17,6 +17,7 @@ from gcaps.data.hashing import stored_hashes, wl_hashes
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Task
 from gcaps.errors import GcapsError
+from gcaps.evaluation.coverage import Coverage, coverage_of
 from gcaps.evaluation.diagnostics import Hard, hardest_graphs
 from gcaps.evaluation.leakage import MoleculeLeakage, molecule_leakage
 from gcaps.evaluation.metrics import METRICS, Metric
@@ -155,6 +156,8 @@ class DataSection:
     """Only of classifiers."""
     residuals: list[MethodResiduals]
     """Only of regressors."""
+    coverage: list[tuple[MethodName, Coverage]]
+    """Only of methods with probabilities or values, and of several folds."""
     drawn: list[DrawnGraph]
     """Hardest graphs of several methods, or the most confident mistakes or largest errors of one."""
     missed_by_most: int
@@ -221,6 +224,7 @@ def data_section(study: Study, number: int) -> DataSection:
         map_groups=[f"{kind} {name}" for name in names] if planned.task == "classification" else names,
         errors=errors,
         residuals=residuals,
+        coverage=[(e.name, own) for e in entries if (own := coverage_of(e.repetitions)) is not None],
         drawn=_with_pictures(_drawn(study, data, errors, residuals, hard), loaded.graphs, data),
         missed_by_most=sum(len(graph.missed) > graph.methods / 2 for graph in hard),
         missed_by_all=sum(len(graph.missed) == graph.methods for graph in hard),

@@ -129,7 +129,7 @@ def draw_explained_graph(
         if node.text and dot >= READABLE_DOT and len(node.text) <= 3:
             spot = f'x="{coordinate(x)}" y="{coordinate(y + 4)}"'
             parts.append(f'<text {spot} text-anchor="middle">{escape(visible(node.text))}</text>')
-    parts += _notes(place, dot, nodes)
+    parts += _notes(place, dot, nodes, size)
     box = f"0 0 {coordinate(size[0])} {coordinate(size[1])}"
     head = f'<svg class="chart explained-graph" viewBox="{box}" role="img" aria-label="{escape(visible(label))}"'
     return Markup(f'{head} style="max-width:{coordinate(1.2 * size[0])}px">{"".join(parts)}</svg>')
@@ -150,19 +150,52 @@ def _placed(p: Floats, ends: Ints, size: tuple[float, float]) -> tuple[Floats, f
     return place, float(np.clip(0.48 * room_between, SMALLEST_DOT, LARGEST_DOT))
 
 
-def _notes(place: Floats, dot: float, nodes: Sequence[NodeMark]) -> list[str]:
-    """Return the texts beside nodes, the strongest first, without those that would cover another."""
+def _notes(place: Floats, dot: float, nodes: Sequence[NodeMark], size: tuple[float, float]) -> list[str]:
+    """Return the texts beside nodes, the strongest first, each on the side where it covers the fewest nodes.
+
+    A text that would cover another is left out; its number is in the tooltip and the table.
+    """
     centre, found = place[:, 0].mean(), []
-    taken: list[tuple[float, float, float, float]] = []
+    taken: list[_Box] = []
     noted = [k for k in np.argsort([-abs(node.strength) for node in nodes], kind="stable").tolist() if nodes[k].note]
     for k in noted:
         x, y = place[k].tolist()
-        side, width = (-1 if x < centre else 1), 6.8 * len(nodes[k].note)
-        start = x + side * (dot + 3)
-        box = (min(start, start + side * width), y - 7, max(start, start + side * width), y + 7)
-        if any(box[0] < b[2] and b[0] < box[2] and box[1] < b[3] and b[1] < box[3] for b in taken):
+        width, side = 6.8 * len(nodes[k].note), -1 if x < centre else 1
+        boxes = [_beside(x, y, dot, width, s) for s in (side, -side)]
+        boxes += [_Box(x - width / 2, v - 7, x + width / 2, v + 7) for v in (y - dot - 9, y + dot + 9)]
+        free = [box for box in boxes if box.inside(size) and not any(box.covers(other) for other in taken)]
+        if not free:
             continue
+        box = min(free, key=lambda one: one.nodes(place, dot))  # the first of equals
         taken.append(box)
-        spot = f'x="{coordinate(start)}" y="{coordinate(y + 4)}" text-anchor="{"end" if side < 0 else "start"}"'
+        spot = f'x="{coordinate((box.left + box.right) / 2)}" y="{coordinate(box.top + 11)}" text-anchor="middle"'
         found.append(f'<text class="note" {spot}>{escape(nodes[k].note)}</text>')
     return found
+
+
+class _Box(NamedTuple):
+    """Where a text is written."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def covers(self, other: _Box) -> bool:
+        """Whether two texts overlap."""
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
+
+    def inside(self, size: tuple[float, float]) -> bool:
+        """Whether all of it is within the drawing."""
+        return self.left >= 0 and self.top >= 0 and self.right <= size[0] and self.bottom <= size[1]
+
+    def nodes(self, place: Floats, dot: float) -> int:
+        """Return the number of nodes that it covers in part."""
+        nearest = np.clip(place, [self.left, self.top], [self.right, self.bottom])
+        return int((np.linalg.norm(place - nearest, axis=1) < dot).sum())
+
+
+def _beside(x: float, y: float, dot: float, width: float, side: int) -> _Box:
+    start = x + side * (dot + 3)
+    return _Box(min(start, start + side * width), y - 7, max(start, start + side * width), y + 7)

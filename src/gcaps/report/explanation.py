@@ -37,6 +37,8 @@ LEAST_NOTED = 0.15
 """Smaller contributions, relative to the end of the color scale, are not written beside nodes."""
 QUANTILE = 0.99
 """Quantile of all contributions at which the color scale ends, so that one extreme node does not fade the others."""
+UNNOTICED = 0.001
+"""Smaller contributions to a probability are not seen in the drawing."""
 LEGEND = np.linspace(-1, 1, 9)
 """Strengths shown in the legend."""
 MAX_ROWS = 200
@@ -81,6 +83,8 @@ class ExplainedGraph:
     """The number that is explained, where the prediction is a class."""
     sum: str
     """How contributions add up; empty if they do not."""
+    remark: str
+    """Where no node changes the prediction noticeably, that it is so; else empty."""
     truth: str
     """Empty if it is not known."""
     rows: list[Row]
@@ -233,6 +237,7 @@ def _graph(target: Target, explanation: Explanation, i: int, reach: Reach) -> Ex
         prediction=prediction,
         explained=explained,
         sum=_sum_text(explanation, i),
+        remark=_remark(explanation, i),
         truth=_truth_text(explanation, i, target),
         rows=[Row(k, names[k], _text(explanation, float(values[k]))) for k in order[:MAX_ROWS]],
         more=max(len(order) - MAX_ROWS, 0),
@@ -337,6 +342,13 @@ def _sum_text(explanation: Explanation, i: int) -> str:
     total = _text(explanation, float(explanation.nodes[i].sum()))
     text = f"{base:.3f} without them, {total} by nodes, together {explanation.values[i]:.3f}"
     return text.replace("-", "−")
+
+
+def _remark(explanation: Explanation, i: int) -> str:
+    """Say so where a probability is so close to 0 or 1 that no node changes it noticeably."""
+    if not explanation.output.is_probability or np.abs(explanation.nodes[i]).max(initial=0.0) >= UNNOTICED:
+        return ""
+    return f"no node changes this probability by more than {UNNOTICED:g}: the model is certain without any of them"
 
 
 def _prediction_texts(target: Target, scores: Floats, number: int, explained: float) -> tuple[str, str]:
