@@ -54,8 +54,7 @@ def main() -> None:
     if not only or "mutants" in only:
         count = given.mutants or (2_000 if given.short else 100_000)
         of_requests("mutants", mutants(folder / "bases", count), folder, given.jobs, state)
-    from gcaps import estimators, report, training  # noqa: F401  # forked verbs need not import them
-    from gcaps.cli import compare, data, evaluate, explain, predict, train  # noqa: F401
+    import_verbs()
 
     for trial in TRIALS:
         if (not only or trial.__name__ in only) and trial.__name__ not in state.rows:
@@ -68,6 +67,15 @@ def main() -> None:
     if given.to is None:
         shutil.rmtree(folder, ignore_errors=True)
     sys.exit(any(row.failures for row in rows))
+
+
+def import_verbs() -> None:
+    """Import what verbs need, so that forked ones begin at once."""
+    import optuna  # noqa: F401
+
+    from gcaps import estimators, report, training  # noqa: F401
+    from gcaps.cli import compare, data, embed, evaluate, explain, export, predict, serve, train, tune  # noqa: F401
+    from gcaps.evaluation import tuning_study  # noqa: F401
 
 
 class State:

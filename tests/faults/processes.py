@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import os
 import signal
@@ -97,11 +99,15 @@ class Forked:
         """Send SIGKILL, unless the process has ended."""
         self.send_signal(signal.SIGKILL)
 
+    def said(self) -> str:
+        """Return what it has said on standard error so far."""
+        size = os.fstat(self._said.fileno()).st_size
+        return os.pread(self._said.fileno(), size, 0).decode(errors="replace")
+
     def communicate(self, timeout: float = 3600.0) -> tuple[str, str]:
         """Wait for the end and return what it said on standard error."""
         self.wait(timeout)
-        self._said.seek(0)
-        text = self._said.read().decode(errors="replace")
+        text = self.said()
         self._said.close()
         return "", text
 
@@ -150,16 +156,24 @@ def left(processes: Sequence[psutil.Process], seconds: float = 2.0) -> int:
 
 
 def digest(path: Path) -> str:
-    """Return a digest of what a verb wrote; times, memory, dates and paths of records are left out."""
+    """Return a digest of what a verb wrote; times, memory, dates and paths of records are left out.
+
+    So are the journal of a search, which says when each line was written, and the page that is made from it.
+    """
     found = hashlib.sha256()
-    for file in sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]:
+    files = [f for f in path.rglob("*") if f.is_file() and f.name not in LOGS] if path.is_dir() else [path]
+    for file in sorted(files):
         content = file.read_bytes()
         if file.suffix == ".json":
             content = json.dumps(_plain(json.loads(content)), sort_keys=True).encode()
+        if file.name == "trials.csv":
+            rows = csv.DictReader(io.StringIO(content.decode()))
+            content = json.dumps([_plain(row) for row in rows]).encode()
         found.update(str(file.relative_to(path)).encode() + b"\0" + content)
     return found.hexdigest()
 
 
+LOGS = {"journal.log", "report.html", ".lock"}
 TIMES = {"seconds", "fit_seconds", "predict_seconds", "created", "peak_mib", "versions", "command", "run", "sha256"}
 
 
