@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.bases import make_bases
-from tests.faults.corpus import FOLDERS, PAGES, SINGLE, corpus
+from tests.faults.corpus import BODIES, FOLDERS, PAGES, SINGLE, corpus
+from tests.faults.processes import import_verbs
 from tests.faults.runner import Outcome, Request, run
 from tests.faults.trials import TRIALS, Row
 
@@ -69,15 +70,6 @@ def main() -> None:
     sys.exit(any(row.failures for row in rows))
 
 
-def import_verbs() -> None:
-    """Import what verbs need, so that forked ones begin at once."""
-    import optuna  # noqa: F401
-
-    from gcaps import estimators, report, training  # noqa: F401
-    from gcaps.cli import compare, data, embed, evaluate, explain, export, predict, serve, train, tune  # noqa: F401
-    from gcaps.evaluation import tuning_study  # noqa: F401
-
-
 class State:
     """What is done: outcomes of requests and rows of trials, in a file where one is given."""
 
@@ -109,7 +101,7 @@ class State:
 def mutants(bases: Path, count: int) -> list[Request]:
     """Return requests for so many mutants, the same number of every file of every base."""
     files = []
-    for name in (*SINGLE, *PAGES, *FOLDERS):
+    for name in (*SINGLE, *PAGES, *BODIES, *FOLDERS):
         base = bases / name
         if base.is_dir():
             found = sorted(str(f.relative_to(base)) for f in base.rglob("*") if f.is_file())

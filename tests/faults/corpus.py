@@ -23,12 +23,16 @@ from typing import Any
 
 import numpy as np
 
-from tests.faults.arguments import bad_arguments, bad_settings
+from tests.faults.arguments import bad_arguments, bad_new_verbs, bad_settings
 from tests.faults.runner import Request
+from tests.faults.studies import broken_studies
 
 SINGLE = ("classes.csv", "values.tsv", "list.smi", "molecules.sdf", "graphs.json", "graphs.graphml", "graphs.npz")
-PAGES = ("splits.json", "grid.toml", "experiment.toml")
-FOLDERS = ("tu", "tables.edges", "graphs.gset", "network.model", "kernel.model", "trees.model", "run", "record.json")
+PAGES = ("splits.json", "grid.toml", "experiment.toml", "settings.toml", "space.toml", "best.toml")
+BODIES = ("predict.body", "smiles.body", "explain.body", "upload.csv", "upload.json")
+"""Requests to a server."""
+MODELS = ("network.model", "kernel.model", "trees.model", "calibrated.model")
+FOLDERS = ("tu", "tables.edges", "graphs.gset", *MODELS, "run", "record.json", "study")
 Fault = tuple[str, Callable[[bytes], bytes], bool]
 
 _DEEP = 200_000
@@ -85,9 +89,10 @@ def corpus(folder: Path, short: bool = False) -> Iterator[Request]:
     """Write the inputs below ``folder`` and yield a request for each; of the short form a part."""
     bases = folder / "bases"
     makers = (_bytes(bases, folder / "bytes"), _values(bases, folder / "values"), _paths(bases, folder / "paths"))
-    rest = (_archives(folder / "archives"), _graphs(folder / "graphs"), bad_settings(folder), bad_arguments(bases, folder))
+    rest = (_archives(folder / "archives"), _graphs(folder / "graphs"), _models(bases, folder / "models"))
+    verbs = (bad_settings(folder), bad_arguments(bases, folder), bad_new_verbs(bases, folder))
     number = 0
-    for maker in (*makers, *rest, _models(bases, folder / "models")):
+    for maker in (*makers, *rest, *verbs, broken_studies(bases, folder / "studies")):
         for request in maker:
             number += 1
             if not short or request.get("wrong") or number % 5 == 0:
@@ -118,7 +123,7 @@ def _files(base: Path) -> list[Path]:
 def _bytes(bases: Path, folder: Path) -> Iterator[Request]:
     """Every fault of bytes in every file; of binary files those that do not need text."""
     number = 0
-    for name in (*SINGLE, *PAGES, *FOLDERS):
+    for name in (*SINGLE, *PAGES, *BODIES, *FOLDERS):
         base = bases / name
         if not base.exists():
             continue
@@ -137,7 +142,7 @@ def _bytes(bases: Path, folder: Path) -> Iterator[Request]:
                 (goal / file if base.is_dir() else goal).write_bytes(content)
                 readable = file.name.startswith(("README", ".")) or (name == "run" and "data" in file.parts)
                 optional = (name == "list.smi" and fault in ("deep", "deeper", "noise", "page")) or (
-                    name == "grid.toml" and fault == "empty"  # a grid of nothing
+                    name in ("grid.toml", "settings.toml", "best.toml") and fault == "empty"  # nothing is set
                 )
                 yield _read(f"{name}/{file}: {fault}", goal, wrong and not readable and not optional)
 
@@ -149,17 +154,17 @@ def _values(bases: Path, folder: Path) -> Iterator[Request]:
     """Every value of every page of JSON left out, or replaced by one of another kind."""
     number = 0
     for name in (
-        "network.model",
-        "kernel.model",
-        "trees.model",
+        *MODELS,
         "graphs.gset",
         "run",
         "record.json",
         "splits.json",
         "graphs.json",
+        "study",
+        *(name for name in BODIES if not name.endswith(".csv")),
     ):
         base = bases / name
-        pages = [f for f in _files(base) if (base / f).suffix == ".json"] if base.exists() else []
+        pages = [f for f in _files(base) if (base / f).suffix in (".json", ".body")] if base.exists() else []
         for file in pages[:3]:
             value = json.loads((base / file).read_text())
             where = list(_places(value))

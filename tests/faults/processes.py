@@ -134,6 +134,15 @@ def _run_here(arguments: list[str], screen: str, said: int, more: dict[str, str]
         os._exit(code)
 
 
+def import_verbs() -> None:
+    """Import what verbs need, so that forked ones begin at once."""
+    import optuna  # noqa: F401
+
+    from gcaps import estimators, report, training  # noqa: F401
+    from gcaps.cli import compare, data, embed, evaluate, explain, export, predict, serve, train, tune  # noqa: F401
+    from gcaps.evaluation import tuning_study  # noqa: F401
+
+
 Process = subprocess.Popen[str] | Forked
 """What trials start, watch and kill."""
 

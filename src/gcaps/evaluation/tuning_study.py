@@ -40,6 +40,7 @@ FORMAT = 1
 FILE = "study.json"
 BEST = "best.toml"
 TABLE = "trials.csv"
+MAX_JOBS = 1024
 TRIALS = 50
 """Trials where neither a number nor a time limit is given."""
 
@@ -138,8 +139,7 @@ class TuningStudy:
         """
         folder = Path(folder)
         plan = read_plan(folder)
-        check(folder / JOURNAL)
-        if not exists(folder / JOURNAL):
+        if not check(folder / JOURNAL):
             return cls(plan, [])
         from optuna.storages import JournalStorage
         from optuna.storages.journal import JournalFileBackend
@@ -284,8 +284,8 @@ def tune(
         on_fold: called with a trial after each inner fold.
     """
     require_optuna()
-    if jobs < 1 or folds < 1:
-        raise ConfigError("jobs and folds are 1 or more")
+    if not 1 <= jobs <= MAX_JOBS or folds < 1:
+        raise ConfigError(f"folds is 1 or more, jobs is 1 to {MAX_JOBS:,}")
     count = trials if trials is not None else TRIALS if time_limit is None else MAX_TRIALS
     if not 1 <= count <= MAX_TRIALS:
         raise ConfigError(f"trials is 1 to {MAX_TRIALS:,}")
@@ -310,6 +310,8 @@ def tune(
             plan = before
         else:
             write_json(place / FILE, asdict(plan))
+        with replayed(place / JOURNAL):
+            _search(plan, storage).trials()
         return _run(plan, score, storage, place, count, limit, jobs, on_trial, on_fold)
 
 

@@ -228,7 +228,7 @@ class Pool:
             worker.stop()
 
     def _again(self, entries: Sequence[_Entry], refusal: Reply, died: bool = False) -> None:
-        """Try each request of a failed batch by itself; refuse one that was alone, for the second time if it ``died``."""
+        """Try each request of a failed batch by itself, also a single one if the worker died; refuse it after that."""
         for entry in reversed(entries):
             if entry.answer.done():
                 continue
