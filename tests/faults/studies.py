@@ -76,7 +76,7 @@ def _journals(sound: Lines) -> Iterator[tuple[str, Lines]]:
     yield "twice", sound + sound
     yield "1,000 times", sound * 1000
     begins = sound[first[4]]
-    yield "100,000 trials", sound[: first[4]] + [begins] * 100_000
+    yield "20,000 trials", sound[: first[4]] + [begins] * 20_000
     deep = "[" * 50_000
     spaces = dict.fromkeys(begins.get("distributions", {"x": ""}), deep)
     yield "deep distributions", _changed(sound, first[4], lambda line: line.update(distributions=spaces))

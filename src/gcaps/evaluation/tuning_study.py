@@ -32,7 +32,7 @@ from gcaps.evaluation.result import now, versions
 from gcaps.evaluation.splits import DEFAULT_SPLIT, Split, groups_of
 from gcaps.files import exists, write_json, write_text
 from gcaps.tuning.journal import FILE as JOURNAL
-from gcaps.tuning.journal import check, opened, replayed
+from gcaps.tuning.journal import LOCK, check, opened, replayed
 from gcaps.tuning.search import MAX_TRIALS, Search, Trial, require_optuna
 from gcaps.tuning.workers import fold_workers
 
@@ -174,6 +174,14 @@ def is_study(folder: Path) -> bool:
     return exists(folder / FILE)
 
 
+def is_begun(folder: Path) -> bool:
+    """Whether a folder is empty, or holds only what a search writes before its description, or the draft of that."""
+    begun = {LOCK, JOURNAL, f"{JOURNAL}.lock", FILE}
+    return folder.is_dir() and all(
+        entry.name in begun or entry.name.startswith(f".{FILE}.") for entry in folder.iterdir()
+    )
+
+
 def _search(plan: StudyPlan, storage: Any) -> Search:
     metric = metric_for(plan.task, plan.metric)
     folds = plan.folds
@@ -300,7 +308,7 @@ def tune(
     if folder is None:
         return _run(plan, score, None, None, count, limit, jobs, on_trial, on_fold)
     place = Path(folder)
-    if exists(place) and not is_study(place) and any(place.iterdir()):
+    if exists(place) and not is_study(place) and not is_begun(place):
         raise GcapsError(f"{place}: holds other files than those of a search; choose a new folder")
     with opened(place) as storage:
         if is_study(place):

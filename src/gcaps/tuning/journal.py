@@ -19,6 +19,7 @@ from gcaps.errors import GcapsError
 from gcaps.files import exists, locked, read_bytes
 
 FILE = "journal.log"
+LOCK = ".lock"
 NAME = "gcaps"
 """Name of the search in its journal."""
 CREATE, DELETE, OPERATIONS = 0, 1, 10
@@ -62,7 +63,7 @@ def opened(folder: Path) -> Iterator[Any]:
 
     path = folder / FILE
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / ".lock", f"{folder}: another process is searching there; wait for it or stop it"):
+    with locked(folder / LOCK, f"{folder}: another process is searching there; wait for it or stop it"):
         check(path, mend=True)
         lock = Path(f"{path}.lock")
         lock.unlink(missing_ok=True)  # of a process that was killed while it wrote
