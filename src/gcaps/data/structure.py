@@ -172,7 +172,8 @@ def first_fault(
 @njit(cache=True, nogil=True)
 def short_rows_fault(start: int, n: int, rowptr: Ints, col: Array, left: Array, right: Array) -> int:
     """Check a graph whose nodes have few arcs: without branches, which a processor would predict wrongly."""
-    balance, wrong = np.uint64(0), np.bool_(False)
+    balance = np.uint64(0)
+    wrong: np.bool_ = np.bool_(False)
     end = rowptr[start]
     if end < 0:
         return 2
