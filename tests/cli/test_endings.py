@@ -122,12 +122,15 @@ def wait_for(process, text):
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
-@pytest.mark.parametrize("busy", ["time.sleep(60)", "ctypes.CDLL(None).sleep(60)"])
-def test_a_signal_ends_a_verb_even_in_compiled_code(name, busy):
-    """The call of a C library returns to Python only after a minute."""
+@pytest.mark.parametrize("busy", ["time.sleep(60)", "ctypes.CDLL(None).sleep(60)", "Deleted()"])
+def test_a_signal_ends_a_verb_even_in_compiled_code_or_where_exceptions_are_ignored(name, busy):
+    """The call of a C library returns to Python only after a minute; an exception in ``__del__`` ends nothing."""
     script = f"""
 import ctypes, sys, time
 from gcaps.cli import app
+class Deleted:
+    def __del__(self):
+        time.sleep(60)
 def run(given):
     print("begun", file=sys.stderr, flush=True)
     while True:

@@ -348,6 +348,15 @@ def test_what_only_watches_does_not_load_torch(small, tmp_path):
     assert found.stdout == "False\n"
 
 
+def test_a_comparison_begins_in_a_folder_where_another_has_begun_to_write_its_plan(small, tmp_path):
+    (tmp_path / "run" / ".run.json.abcdefgh").mkdir(parents=True)
+    assert compare(small, ["wl"], run=tmp_path / "run", folds=2, jobs=1).outcomes
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes").touch()
+    with pytest.raises(GcapsError, match="choose a new one"):
+        compare(small, ["wl"], run=tmp_path / "other", folds=2, jobs=1)
+
+
 def test_without_a_folder_it_is_kept_in_memory(small):
     found = compare(small, ["fgsd"], folds=2, grid=FAST, jobs=1)
     assert found.missing() == []

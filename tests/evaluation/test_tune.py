@@ -200,3 +200,11 @@ def test_tuned_estimators_fit_predict_save_and_are_evaluated_like_others(graphs,
     regressor = TunedRegressor("fgsd", settings=QUICK, n_trials=2, inner_folds=2).fit(graphs, values)
     assert regressor.score(graphs, values) > 0.3
     assert regressor.study_.metric.name == "rmse"
+
+
+def test_a_search_that_was_killed_before_its_description_was_written_begins(graphs, tmp_path):
+    folder = tmp_path / "s"
+    (folder / ".study.json.abcdefgh").mkdir(parents=True)
+    (folder / "journal.log").touch()
+    (folder / ".lock").touch()
+    assert len(tune(graphs, "fgsd", folder, trials=1, config=QUICK, folds=2).done) == 1

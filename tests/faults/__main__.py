@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.bases import make_bases
-from tests.faults.corpus import FOLDERS, PAGES, SINGLE, corpus
+from tests.faults.corpus import BODIES, FOLDERS, PAGES, SINGLE, corpus
+from tests.faults.processes import import_verbs
 from tests.faults.runner import Outcome, Request, run
 from tests.faults.trials import TRIALS, Row
 
@@ -54,8 +55,7 @@ def main() -> None:
     if not only or "mutants" in only:
         count = given.mutants or (2_000 if given.short else 100_000)
         of_requests("mutants", mutants(folder / "bases", count), folder, given.jobs, state)
-    from gcaps import estimators, report, training  # noqa: F401  # forked verbs need not import them
-    from gcaps.cli import compare, data, evaluate, explain, predict, train  # noqa: F401
+    import_verbs()
 
     for trial in TRIALS:
         if (not only or trial.__name__ in only) and trial.__name__ not in state.rows:
@@ -101,7 +101,7 @@ class State:
 def mutants(bases: Path, count: int) -> list[Request]:
     """Return requests for so many mutants, the same number of every file of every base."""
     files = []
-    for name in (*SINGLE, *PAGES, *FOLDERS):
+    for name in (*SINGLE, *PAGES, *BODIES, *FOLDERS):
         base = bases / name
         if base.is_dir():
             found = sorted(str(f.relative_to(base)) for f in base.rglob("*") if f.is_file())

@@ -50,6 +50,10 @@ def make_bases(folder: Path) -> None:
             verb("train", folder / "tu", "-o", folder / f"{name}.model", *options)
     with contextlib.suppress(SystemExit):
         verb("train", folder / "classes.csv", "-o", folder / "molecules.model", *TRAIN)
+    with contextlib.suppress(SystemExit):
+        verb("train", folder / "tu", "-o", folder / "calibrated.model", "--method", "fgsd", "--calibrate", "split")
+    _requests(folder)
+    _study(folder)
     (folder / "run.toml").write_text("[deepsets]\nepochs = 2\nhidden = 4\n")
     with contextlib.suppress(SystemExit):
         verb(
@@ -119,3 +123,34 @@ def _npz(path: Path) -> None:
     ring = np.roll(np.eye(6, dtype=np.int64), 1, axis=0)
     stack = np.stack([ring + ring.T, np.ones((6, 6), dtype=np.int64) - np.eye(6, dtype=np.int64)] * 4)
     np.savez(path, adjacency=stack, y=np.arange(8) % 2)
+
+
+def _requests(folder: Path) -> None:
+    """Bodies of requests to a server; their names say where they are sent."""
+    ring = {"id": "ring", "nodes": [{"id": i, "label": i % 3} for i in range(4)]}
+    ring["links"] = [{"source": i, "target": (i + 1) % 4, "label": 1} for i in range(4)]  # type: ignore[list-item]
+    graphs = json.loads((folder / "graphs.json").read_text())
+    graphs = (graphs["graphs"] if isinstance(graphs, dict) else graphs)[:3]
+    bodies: dict[str, object] = {
+        "predict.body": {"graphs": [*graphs, ring], "ids": list("abcd"), "coverage": 0.8, "neighbors": 2},
+        "smiles.body": {"smiles": list(SMILES[:4]), "threshold": 0.4, "by_class": False, "neighbors": 1},
+        "explain.body": {"graph": graphs[0], "method": "occlusion"},
+    }
+    for name, body in bodies.items():
+        (folder / name).write_text(json.dumps(body))
+    (folder / "upload.csv").write_bytes((folder / "classes.csv").read_bytes())
+    (folder / "upload.json").write_text(json.dumps(graphs))
+
+
+def _study(folder: Path) -> None:
+    """A search of settings, what it writes, and a space of one's own."""
+    given = ["--method", "deepsets", "--epochs", 2, "--trials", 4, "--folds", 2, "--pruner", "none"]
+    with contextlib.suppress(SystemExit):
+        verb("tune", folder / "tu", *given, "-o", folder / "study")
+    (folder / "best.toml").write_bytes((folder / "study" / "best.toml").read_bytes())
+    for name in ("best.toml", "trials.csv", "report.html", ".lock"):
+        (folder / "study" / name).unlink(missing_ok=True)
+    (folder / "space.toml").write_text(
+        "[deepsets]\nhidden = [4, 8, 16]\nlr = { low = 0.001, high = 0.01, log = true }\n"
+        "layers = { low = 1, high = 3 }\n"
+    )

@@ -20,6 +20,8 @@ from tests.faults.processes import Row, below, digest, environment, left, start,
 CELLS = "cells/*/*/*.json"
 COMPARE = ("compare", "families", "--methods", "deepsets,gin", "--folds", "4")
 """A comparison of eight cells."""
+RUN = "cluster.run"
+"""The name of a run is that of its folder."""
 STOP = 15.0
 """Seconds in which a client that is told to stop ends, on a busy machine too; the table says how many it took."""
 
@@ -79,7 +81,7 @@ def _free_port() -> int:
 
 def undisturbed(folder: Path) -> str:
     """Return the digest of the comparison computed in this machine's processes, once."""
-    run = folder / "undisturbed.run"
+    run = folder / "undisturbed" / RUN
     if not run.exists():
         process = start(*COMPARE, "-o", run)
         said = process.communicate()[1]
@@ -103,7 +105,7 @@ def _spent(process: psutil.Process) -> float:
 
 def lost_worker(folder: Path, short: bool) -> Row:
     """A Dask worker is killed while it computes: another one computes its cells, and nothing of it is left."""
-    expected, run = undisturbed(folder), folder / "lost.run"
+    expected, run = undisturbed(folder), folder / "lost" / RUN
     problems, orphans = [], 0
     times = 1 if short else 3
     for _ in range(times):
@@ -124,7 +126,7 @@ def lost_worker(folder: Path, short: bool) -> Row:
 
 def dead_scheduler(folder: Path, short: bool) -> Row:
     """A Dask scheduler is killed: one line and an exit code; the same command without it computes what is missing."""
-    expected, run = undisturbed(folder), folder / "scheduler.run"
+    expected, run = undisturbed(folder), folder / "scheduler" / RUN
     problems, slowest = [], 0.0
     times = 1 if short else 3
     for _ in range(times):

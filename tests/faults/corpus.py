@@ -19,15 +19,20 @@ import socket
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
+from tests.faults.arguments import bad_arguments, bad_new_verbs, bad_settings
 from tests.faults.runner import Request
+from tests.faults.studies import broken_studies
 
 SINGLE = ("classes.csv", "values.tsv", "list.smi", "molecules.sdf", "graphs.json", "graphs.graphml", "graphs.npz")
-PAGES = ("splits.json", "grid.toml", "experiment.toml")
-FOLDERS = ("tu", "tables.edges", "graphs.gset", "network.model", "kernel.model", "trees.model", "run", "record.json")
+PAGES = ("splits.json", "grid.toml", "experiment.toml", "settings.toml", "space.toml", "best.toml")
+BODIES = ("predict.body", "smiles.body", "explain.body", "upload.csv", "upload.json")
+"""Requests to a server."""
+MODELS = ("network.model", "kernel.model", "trees.model", "calibrated.model")
+FOLDERS = ("tu", "tables.edges", "graphs.gset", *MODELS, "run", "record.json", "study")
 Fault = tuple[str, Callable[[bytes], bytes], bool]
 
 _DEEP = 200_000
@@ -84,9 +89,10 @@ def corpus(folder: Path, short: bool = False) -> Iterator[Request]:
     """Write the inputs below ``folder`` and yield a request for each; of the short form a part."""
     bases = folder / "bases"
     makers = (_bytes(bases, folder / "bytes"), _values(bases, folder / "values"), _paths(bases, folder / "paths"))
-    rest = (_archives(folder / "archives"), _graphs(folder / "graphs"), _settings(folder), _verbs(bases, folder))
+    rest = (_archives(folder / "archives"), _graphs(folder / "graphs"), _models(bases, folder / "models"))
+    verbs = (bad_settings(folder), bad_arguments(bases, folder), bad_new_verbs(bases, folder))
     number = 0
-    for maker in (*makers, *rest, _models(bases, folder / "models")):
+    for maker in (*makers, *rest, *verbs, broken_studies(bases, folder / "studies")):
         for request in maker:
             number += 1
             if not short or request.get("wrong") or number % 5 == 0:
@@ -117,7 +123,7 @@ def _files(base: Path) -> list[Path]:
 def _bytes(bases: Path, folder: Path) -> Iterator[Request]:
     """Every fault of bytes in every file; of binary files those that do not need text."""
     number = 0
-    for name in (*SINGLE, *PAGES, *FOLDERS):
+    for name in (*SINGLE, *PAGES, *BODIES, *FOLDERS):
         base = bases / name
         if not base.exists():
             continue
@@ -136,7 +142,7 @@ def _bytes(bases: Path, folder: Path) -> Iterator[Request]:
                 (goal / file if base.is_dir() else goal).write_bytes(content)
                 readable = file.name.startswith(("README", ".")) or (name == "run" and "data" in file.parts)
                 optional = (name == "list.smi" and fault in ("deep", "deeper", "noise", "page")) or (
-                    name == "grid.toml" and fault == "empty"  # a grid of nothing
+                    name in ("grid.toml", "settings.toml", "best.toml") and fault == "empty"  # nothing is set
                 )
                 yield _read(f"{name}/{file}: {fault}", goal, wrong and not readable and not optional)
 
@@ -148,17 +154,17 @@ def _values(bases: Path, folder: Path) -> Iterator[Request]:
     """Every value of every page of JSON left out, or replaced by one of another kind."""
     number = 0
     for name in (
-        "network.model",
-        "kernel.model",
-        "trees.model",
+        *MODELS,
         "graphs.gset",
         "run",
         "record.json",
         "splits.json",
         "graphs.json",
+        "study",
+        *(name for name in BODIES if not name.endswith(".csv")),
     ):
         base = bases / name
-        pages = [f for f in _files(base) if (base / f).suffix == ".json"] if base.exists() else []
+        pages = [f for f in _files(base) if (base / f).suffix in (".json", ".body")] if base.exists() else []
         for file in pages[:3]:
             value = json.loads((base / file).read_text())
             where = list(_places(value))
@@ -412,230 +418,6 @@ def _graphs(folder: Path) -> Iterator[Request]:
             "out": train[3],
             "wrong": title != "descending",
         }
-
-
-BAD = ("x", "nan", "inf", "-1", "1e999", "9" * 40, "", "[/b]", "\x1b[2J")
-
-
-def _settings(folder: Path) -> Iterator[Request]:
-    """Every setting of every method out of range, as an option and as a parameter."""
-    from gcaps.config import CONFIGS
-
-    tu = str(folder / "bases" / "tu")
-    for method, kind in CONFIGS.items():
-        if method in ("tanimoto", "ecfp", "descriptors"):
-            continue
-        for i, (name, field) in enumerate(kind.model_fields.items()):
-            if field.annotation is bool:
-                continue
-            numeric = any(part in (int, float) for part in (field.annotation, *get_args(field.annotation)))
-            for k in range(3):
-                text = BAD[(i + 3 * k) % len(BAD)]
-                out = str(folder / "settings" / f"{method}-{name}-{k}" / "model")
-                Path(out).parent.mkdir(parents=True)
-                arguments = ["train", tu, "-o", out, "--method", method, f"--{name.replace('_', '-')}={text}"]
-                if name != "epochs" and "epochs" in kind.model_fields:
-                    arguments.append("--epochs=1")
-                if method == "ensemble" and name != "methods":
-                    arguments.append("--methods=wl,sp")
-                wrong = numeric and text != "-1" and text != ""
-                yield {
-                    "do": "verb",
-                    "name": f"{method} --{name} {text!r}",
-                    "arguments": arguments,
-                    "out": out,
-                    "wrong": wrong,
-                }
-    odd: list[tuple[str, dict[str, Any], bool]] = [
-        ("gcaps", {"features": []}, True),
-        ("gcaps", {"features": ()}, True),
-        ("gcaps", {"threads": 10**9}, True),
-        ("gcaps", {"epochs": 1, "lr": 1e30}, True),
-        ("gcaps", {"epochs": 1, "lr": math.inf}, True),
-        ("gin", {"epochs": 2, "lr": 1e30}, True),
-        ("gcaps", {"hidden": 10**9}, True),
-        ("wl", {"C": []}, True),
-        ("wl", {"C": [0.0]}, True),
-        ("wl", {"C": [math.nan]}, True),
-        ("wl", {"inner_folds": 10**9}, False),
-        ("gcaps", {"class_weight": {"0": math.nan}}, True),
-        ("gcaps", {"class_weight": {"9": 1}}, True),
-        ("gcaps", {"epochs": 1, "class_weight": {"0": 1e300}}, False),
-        ("ensemble", {"methods": []}, True),
-        ("ensemble", {"methods": ["nothing"]}, True),
-        ("gcaps", {"epochs": 1, "batch_size": 10**30}, True),
-        ("dgk", {"n_iter": [], "sizes": []}, False),
-        ("gk", {"sizes": [10**9]}, True),
-        ("wl", {"n_iter": [10**9]}, False),
-        ("wl", {"n_iter": [-1]}, True),
-        ("sp", {"C": [1e300]}, False),
-        ("rw", {"decays": [1e9]}, False),
-        ("mlg", {"eta": [0.0]}, False),
-        ("mlg", {"levels": [0]}, False),
-        ("mlg", {"radius": [10**9]}, False),
-    ]
-    for method, settings, wrong in odd:
-        yield {"do": "fit", "name": f"{method} {settings}", "method": method, "settings": settings, "wrong": wrong}
-    for seed in (-1, 2**32, 10**30, 0.5, "x", None):
-        for method in ("deepsets", "wl", "fgsd", "capsule-svm", "ensemble"):
-            few: dict[str, Any] = {
-                "deepsets": {"epochs": 1},
-                "fgsd": {"n_estimators": 2},
-                "ensemble": {"methods": ["wl"]},
-            }.get(method, {})
-            yield {
-                "do": "fit",
-                "name": f"{method} seed {seed}",
-                "method": method,
-                "settings": few,
-                "seed": seed,
-                "wrong": seed is not None,
-            }
-
-
-def _verbs(bases: Path, folder: Path) -> Iterator[Request]:
-    """Verbs with arguments that contradict each other, or with outputs that cannot be written."""
-    tu, model, number = str(bases / "tu"), str(bases / "network.model"), 0
-
-    def verb(*arguments: str, wrong: bool = True, out: Path | None = None) -> Request:
-        return {
-            "do": "verb",
-            "name": " ".join(arguments).replace(str(folder), "")[:90],
-            "arguments": list(arguments),
-            "out": None if out is None else str(out),
-            "wrong": wrong,
-        }
-
-    (folder / "out").mkdir()
-    (folder / "out" / "file").write_text("x")
-    (folder / "out" / "folder").mkdir()
-    (folder / "out" / "folder" / "x").write_text("x")
-    os.mkfifo(folder / "out" / "pipe")
-    (folder / "out" / "link").symlink_to("loop")
-    (folder / "out" / "loop").symlink_to("link")
-    bad_outputs = [folder / "out" / name for name in ("file", "folder", "file/x", "link/x")] + [
-        Path("/dev/null/x"),
-        Path("/proc/x"),
-    ]
-    quick = ["--method", "deepsets", "--epochs", "1"]
-    for out in bad_outputs:
-        yield verb("train", tu, "-o", str(out), *quick)
-        plain = out.name == "file"  # a file is replaced by a file
-        yield verb("predict", model, tu, "-o", str(out / "p.csv" if plain else out))
-        yield verb(
-            "evaluate", tu, *quick, "--folds", "2", "--jobs", "1", "-o", f"{out}/r.json", wrong=out.name != "folder"
-        )
-        yield verb("compare", tu, "--methods", "fgsd", "-o", str(out))
-        yield verb("data", "convert", tu, f"{out}/x.gset", wrong=out.name != "folder")
-        yield verb("report", str(bases / "run"), "-o", str(out / "x" if plain else out))
-    for option, values in {
-        "--folds": ("0", "-1", "x", "1e9", "9" * 30, "100000"),
-        "--seed": ("-1", "4294967296", "x", "9" * 30, "0.5"),
-        "--repeats": ("0", "-1", "x", "9" * 30),
-        "--jobs": ("0", "-1", "x"),
-        "--metric": ("x", "", "[/b]", "rmse"),
-        "--split": ("x", "", "group:x", "time:", "[/b]", "/nowhere.json", "column:y"),
-        "--task": ("x", "regression"),
-        "--train-sizes": ("0", "-1", "x", "1,1", "9" * 30, "", ","),
-        "--learning-curve": ("1", "-1", "x", "9" * 30),
-        "--method": ("x", "", "[/b]"),
-        "--config": ("/nowhere.toml", "/dev/zero", str(bases / "tu" / "DS_A.txt"), str(bases)),
-        "--nothing": ("1",),
-        "--features": ("x", "fgsd,x", ",", ""),
-        "--target": ("x", "[/b]"),
-        "--empty": ("x",),
-    }.items():
-        for value in values:
-            wrong = not (option == "--features" and value == "") and not (option == "--task" and value == "regression")
-            given = ["evaluate", tu, *quick, "--folds", "2", "--jobs", "1", option, value]
-            yield verb(*given, wrong=wrong and not (option == "--target" or value in ("", ",", "1,1")))
-    for option, values in {
-        "--grid": ("/nowhere.toml", str(bases / "splits.json"), "/dev/zero", str(bases)),
-        "--seeds": ("x", "4294967296", "1,1", "", "-1"),
-        "--experiment": ("x", "/dev/zero", str(bases / "splits.json"), str(bases)),
-        "--time-limit": ("x", "-1", "0", "nan", "inf"),
-        "--memory-limit": ("x", "-1", "0", "nan"),
-        "--methods": ("x", "", ",", "[/b]"),
-        "--cluster": ("x", "tcp://127.0.0.1:9", ""),
-        "--jobs": ("0", "x"),
-        "--record": ("x.txt",),
-    }.items():
-        for value in values:
-            number += 1
-            out = folder / "verbs" / str(number) / "run"
-            out.parent.mkdir(parents=True)
-            data = [] if option == "--experiment" else [tu]
-            methods = [] if option in ("--methods", "--experiment") else ["--methods", "wl"]
-            yield verb("compare", *data, *methods, "-o", str(out), option, value, wrong=value != "")
-    for given in (
-        ["predict"],
-        ["predict", model],
-        ["train", tu],
-        ["report"],
-        ["report", tu],
-        ["report", model],
-        ["explain", model, tu],
-        ["compare"],
-        ["compare", "-o", str(folder / "nothing")],
-        ["compare", "--verify"],
-        ["compare", "--verify", tu],
-        ["compare", "--verify", model],
-        ["data"],
-        ["data", "x"],
-        ["data", "check"],
-        ["data", "check", model],
-        ["data", "get", "x"],
-        ["x"],
-        ["[/b]"],
-        ["--x"],
-        ["predict", tu, tu],
-        ["predict", model, model],
-        ["predict", model, tu, "--threshold", "2"],
-        ["predict", model, tu, "--threshold", "nan"],
-        ["train", model, "-o", str(folder / "m")],
-        ["evaluate", model],
-        ["evaluate", str(bases / "run")],
-        ["predict", model, str(bases / "classes.csv")],
-    ):
-        yield verb(*given)
-    grid = folder / "grid-many.toml"
-    grid.write_text(
-        "[deepsets]\n"
-        + "".join(f"{n} = [{', '.join(f'0.{i:04d}1' for i in range(199))}]\n" for n in ("lr", "dropout", "decay"))
-    )
-    yield verb("compare", tu, "--methods", "deepsets", "-o", str(folder / "many"), "--grid", str(grid))
-    two = folder / "two" / "DS"
-    two.mkdir(parents=True)
-    for part, text in {
-        "A": "1, 2\n2, 1\n3, 4\n4, 3\n",
-        "graph_indicator": "1\n1\n2\n2\n",
-        "graph_labels": "0\n1\n",
-    }.items():
-        (two / f"DS_{part}.txt").write_text(text)
-    for method in (
-        "gcaps",
-        "capsule-svm",
-        "gin",
-        "deepsets",
-        "dgcnn",
-        "pscn",
-        "ecc",
-        "dcnn",
-        "wl",
-        "wloa",
-        "sp",
-        "rw",
-        "gk",
-        "dgk",
-        "mlg",
-        "fgsd",
-        "ensemble",
-    ):
-        more = ["--epochs", "1"] if method in ("gcaps", "gin", "deepsets", "dgcnn", "pscn", "ecc", "dcnn") else []
-        for extra in ([], ["--selection", "validation"]) if more else ([],):
-            out = folder / "two" / f"{method}{len(extra)}" / "model"
-            out.parent.mkdir()
-            yield verb("train", str(two), "-o", str(out), "--method", method, *more, *extra, wrong=False, out=out)
 
 
 def _models(bases: Path, folder: Path) -> Iterator[Request]:

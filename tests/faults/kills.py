@@ -23,8 +23,24 @@ KEPT: dict[str, Callable[[Path], bool]] = {
     "train": lambda goal: (goal.with_name("result.checkpoint") / "checkpoint.state").exists(),
     "ensemble": lambda goal: any(goal.with_name("result.checkpoint").glob("*.npz")),
     "compare": lambda goal: any(goal.glob("cells/*/*/*.json")),
+    "tune": lambda goal: b"intermediate_value" in content_of(goal / "journal.log"),
 }
 """What each verb keeps to resume from; an evaluation keeps nothing."""
+GROWING = ("compare", "tune")
+"""Verbs whose result is a folder that grows."""
+WRITTEN: dict[str, Callable[[Path], bool]] = {
+    "compare": Path.exists,
+    "tune": lambda goal: (goal / "best.toml").exists(),
+}
+"""When they have begun to write their result; the others write a draft beside it."""
+
+
+def content_of(file: Path) -> bytes:
+    """Return the content of a file, which may not be there yet."""
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 class Undisturbed:
@@ -98,7 +114,7 @@ def kills(folder: Path, verb: str, arguments: list[object], trials: int) -> Row:
                 resumable += verb in KEPT and KEPT[verb](goal)
                 break
             goal, share = new_goal(folder, verb, number), 0.7 * share
-        if verb != "compare" and goal.exists() and digest(goal) != wanted:
+        if verb not in GROWING and goal.exists() and digest(goal) != wanted:
             problems.append("a result that is not whole after the kill")
         process = launch(arguments, goal)
         said = process.communicate()[1]
@@ -118,7 +134,8 @@ def wait_for_moment(kind: int, share: float, verb: str, goal: Path, usual: Undis
     began = time.monotonic()
     if kind == 5:
         draft, limit = f".{goal.name}.*", 2 * usual.whole + 60
-        if wait_until(lambda: any(goal.parent.glob(draft)) or (verb == "compare" and goal.exists()), process, limit):
+        writes = WRITTEN.get(verb, lambda goal: any(goal.parent.glob(draft)))
+        if wait_until(lambda: writes(goal), process, limit):
             time.sleep(0.03 * share)
             return
     seconds = share * usual.whole
@@ -142,13 +159,13 @@ def expected(path: Path, goal: Path) -> bool:
 def kills_train(folder: Path, short: bool) -> Row:
     """Of a training of networks."""
     given = ["train", "families", "--method", "gcaps", "--epochs", 150, "-o"]
-    return kills(folder, "train", given, 1 if short else 13)
+    return kills(folder, "train", given, 1 if short else 10)
 
 
 def kills_evaluate(folder: Path, short: bool) -> Row:
     """Of an evaluation, which begins anew."""
     given = ["evaluate", folder / "bases" / "tu", "--method", "deepsets", "--epochs", 300, "--folds", 3]
-    return kills(folder, "evaluate", [*given, "--jobs", 1, "-o"], 1 if short else 12)
+    return kills(folder, "evaluate", [*given, "--jobs", 1, "-o"], 1 if short else 10)
 
 
 def kills_compare(folder: Path, short: bool) -> Row:
@@ -156,13 +173,19 @@ def kills_compare(folder: Path, short: bool) -> Row:
     grid = folder / "kill.toml"
     grid.write_text("[deepsets]\nepochs = 200\n[gin]\nepochs = 100\n")
     given = ["compare", folder / "bases" / "tu", "--methods", "deepsets,gin,wl", "--folds", 4, "--grid", grid]
-    return kills(folder, "compare", [*given, "--jobs", 1, "-o"], 1 if short else 12)
+    return kills(folder, "compare", [*given, "--jobs", 1, "-o"], 1 if short else 10)
 
 
 def kills_ensemble(folder: Path, short: bool) -> Row:
     """Of an ensemble, whose fits on inner folds are kept."""
     given = ["train", folder / "bases" / "tu", "--method", "ensemble", "--methods", "wl,fgsd,deepsets", "-o"]
-    return kills(folder, "ensemble", given, 1 if short else 13)
+    return kills(folder, "ensemble", given, 1 if short else 10)
 
 
-KILLS = (kills_train, kills_evaluate, kills_compare, kills_ensemble)
+def kills_tune(folder: Path, short: bool) -> Row:
+    """Of a search of settings, whose inner folds are kept."""
+    given = ["tune", folder / "bases" / "tu", "--method", "deepsets", "--epochs", 100, "--trials", 4, "--folds", 3]
+    return kills(folder, "tune", [*given, "-o"], 1 if short else 10)
+
+
+KILLS = (kills_train, kills_evaluate, kills_compare, kills_tune, kills_ensemble)

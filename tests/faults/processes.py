@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import os
 import signal
@@ -97,11 +99,15 @@ class Forked:
         """Send SIGKILL, unless the process has ended."""
         self.send_signal(signal.SIGKILL)
 
+    def said(self) -> str:
+        """Return what it has said on standard error so far."""
+        size = os.fstat(self._said.fileno()).st_size
+        return os.pread(self._said.fileno(), size, 0).decode(errors="replace")
+
     def communicate(self, timeout: float = 3600.0) -> tuple[str, str]:
         """Wait for the end and return what it said on standard error."""
         self.wait(timeout)
-        self._said.seek(0)
-        text = self._said.read().decode(errors="replace")
+        text = self.said()
         self._said.close()
         return "", text
 
@@ -128,6 +134,15 @@ def _run_here(arguments: list[str], screen: str, said: int, more: dict[str, str]
         os._exit(code)
 
 
+def import_verbs() -> None:
+    """Import what verbs need, so that forked ones begin at once."""
+    import optuna  # noqa: F401
+
+    from gcaps import estimators, report, training  # noqa: F401
+    from gcaps.cli import compare, data, embed, evaluate, explain, export, predict, serve, train, tune  # noqa: F401
+    from gcaps.evaluation import tuning_study  # noqa: F401
+
+
 Process = subprocess.Popen[str] | Forked
 """What trials start, watch and kill."""
 
@@ -150,16 +165,24 @@ def left(processes: Sequence[psutil.Process], seconds: float = 2.0) -> int:
 
 
 def digest(path: Path) -> str:
-    """Return a digest of what a verb wrote; times, memory, dates and paths of records are left out."""
+    """Return a digest of what a verb wrote; times, memory, dates and paths of records are left out.
+
+    So are the journal of a search, which says when each line was written, and the page that is made from it.
+    """
     found = hashlib.sha256()
-    for file in sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]:
+    files = [f for f in path.rglob("*") if f.is_file() and f.name not in LOGS] if path.is_dir() else [path]
+    for file in sorted(files):
         content = file.read_bytes()
         if file.suffix == ".json":
             content = json.dumps(_plain(json.loads(content)), sort_keys=True).encode()
+        if file.name == "trials.csv":
+            rows = csv.DictReader(io.StringIO(content.decode()))
+            content = json.dumps([_plain(row) for row in rows]).encode()
         found.update(str(file.relative_to(path)).encode() + b"\0" + content)
     return found.hexdigest()
 
 
+LOGS = {"journal.log", "report.html", ".lock"}
 TIMES = {"seconds", "fit_seconds", "predict_seconds", "created", "peak_mib", "versions", "command", "run", "sha256"}
 
 

@@ -76,6 +76,8 @@ def classify(call: Callable[[], Any]) -> tuple[str, str]:
 def read_any(path: str) -> Any:
     """Open a path as what its name says, and use all of it."""
     import gcaps
+    from gcaps.config import CONFIGS
+    from gcaps.config.spaces import search_space
     from gcaps.evaluation import Comparison
     from gcaps.evaluation.experiments import read_experiment, read_grid
     from gcaps.evaluation.outcome import Outcome as CellOutcome
@@ -83,8 +85,16 @@ def read_any(path: str) -> Any:
     from gcaps.evaluation.splits import read_splits
 
     name = Path(path).name
+    if name.endswith(".body") or name.startswith("upload"):
+        return answered(name, Path(path).read_bytes())
+    if name == "study":
+        return study_of(Path(path))
+    if name.startswith(("settings.toml", "best.toml")):
+        return CONFIGS["deepsets"].from_toml(path)
+    if name.startswith("space.toml"):
+        return search_space("deepsets", path)
     if name.endswith(".model"):
-        return gcaps.load_model(path).scores(_probe())
+        return used(gcaps.load_model(path))
     if name.startswith("splits"):
         return read_splits(path, 16)
     if name.startswith(("grid", "run.toml")):
@@ -102,6 +112,51 @@ def read_any(path: str) -> Any:
     return graphs.degrees.sum(), graphs.fingerprint(), len(graphs[[0]]), graphs[: len(graphs)].num_edges
 
 
+def used(model: Any) -> Any:
+    """Use a model in every way: predictions, their uncertainty, vectors and an explanation."""
+    from gcaps.estimators.vectors import GraphVectors
+    from gcaps.explain.contributions import explain
+    from gcaps.predictions import doubt_of
+
+    graphs = _probe()
+    scores = model.scores(graphs)
+    doubt = None if model.uncertainty_ is None else doubt_of(model, graphs, scores, 0.9)
+    return scores, doubt, GraphVectors(model)(graphs), explain(model, graphs.subset([0]))
+
+
+def study_of(folder: Path) -> Any:
+    """Read a search as ``gcaps report`` does, and as the same command that continues it."""
+    from gcaps.evaluation.tuning_study import TuningStudy, settings_toml, trials_csv, tune
+    from gcaps.report.tuning import tuning_page
+
+    study = TuningStudy.read(folder)
+    shown = trials_csv(study), settings_toml(study), tuning_page(study)
+    settings = {"epochs": 2}
+    return shown, tune(_probe(), "deepsets", folder, trials=3, folds=2, config=settings, pruner="none")
+
+
+def answered(name: str, body: bytes) -> bytes:
+    """Return the answer of a server to a request.
+
+    Raises:
+        RefusedError: it is an error of the client.
+        RuntimeError: it is one of the server.
+    """
+    from gcaps.serve.handler import Job
+    from gcaps.serve.limits import RefusedError
+
+    kind = "predict_file" if name.startswith("upload") else name.split(".")[0].replace("smiles", "predict")
+    handler = _HANDLERS["molecules" if name.startswith(("smiles", "upload.csv")) else "network"]
+    reply = handler.handle([Job(kind, {"name": name} if kind == "predict_file" else {}, body)])[0]
+    if reply.status >= 500:
+        raise RuntimeError(f"status {reply.status}")
+    if reply.status != 200:
+        error = json.loads(reply.body)["error"]
+        raise RefusedError(reply.status, error["code"], error["message"])
+    return bytes(reply.body)
+
+
+_HANDLERS: dict[str, Any] = {}
 _PROBE: list[Any] = []
 
 
@@ -291,10 +346,15 @@ def _tell(write: int, message: dict[str, Any]) -> None:
 def serve(folder: Path) -> None:
     """The warm process: fork for each list of requests, watch, and fork again after a crash or a hang."""
     import gcaps
-    from gcaps import estimators, kernels, report, training  # noqa: F401
-    from gcaps.cli import compare, data, evaluate, explain, predict, train  # noqa: F401
+    from gcaps.serve.handler import Handler
+    from gcaps.serve.limits import Limits
+    from tests.faults.processes import import_verbs
+
+    import_verbs()
 
     _PROBE.append(gcaps.load(str(folder / "bases" / "tu")))
+    for name in ("molecules", "network"):
+        _HANDLERS[name] = Handler(gcaps.load_model(folder / "bases" / f"{name}.model"), name, Limits())
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     scratch = Path(tempfile.mkdtemp(dir=folder))

@@ -9,6 +9,7 @@ import pytest
 
 from gcaps.data.graphset import GraphSet
 from gcaps.data.storage import open_saved
+from gcaps.data.structure import long_rows_fault, short_rows_fault
 from gcaps.errors import DataError
 from gcaps.testing import hostile_graphs
 
@@ -98,3 +99,35 @@ def test_mutants_are_refused_or_unchanged(folder):
         finally:
             file.write_bytes(before)
     assert lines == {0}
+
+
+def faulty(n: int, rowptr: np.ndarray, col: np.ndarray) -> bool:
+    """Whether a graph's arcs are not those of a symmetric relation without loops, in order; by a dense matrix."""
+    if rowptr[0] < 0 or rowptr[-1] > len(col) or (np.diff(rowptr) < 0).any():
+        return True
+    A = np.zeros((n, n))
+    for u in range(n):
+        row = col[rowptr[u] : rowptr[u + 1]]
+        if (row < 0).any() or (row >= n).any() or (np.diff(row) <= 0).any():
+            return True
+        A[u, row] = 1
+    return bool((A != A.T).any() or A.trace())
+
+
+@pytest.mark.parametrize("check", [short_rows_fault, long_rows_fault])
+def test_both_checks_of_arcs_find_what_a_dense_matrix_shows(check):
+    rng = np.random.default_rng(0)
+    found = [0, 0]
+    for trial in range(600):
+        n = int(rng.integers(1, 9))
+        A = np.triu(rng.random((n, n)) < rng.random(), 1)
+        rowptr = np.append(0, np.cumsum((A + A.T).sum(1)))
+        col = np.nonzero(A + A.T)[1].astype(np.int32)
+        for array in (col, rowptr)[: trial % 3]:
+            if len(array):
+                array[rng.integers(len(array))] = rng.choice([-(2**31), -1, 0, 1, n - 1, n, 2**31 - 1])
+        numbers = rng.integers(0, 2**64, size=(2, n), dtype=np.uint64)
+        expected = faulty(n, rowptr, col)
+        assert bool(check(0, n, rowptr, col, *numbers)) == expected, (n, rowptr, col)
+        found[expected] += 1
+    assert min(found) > 100

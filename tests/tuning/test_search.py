@@ -191,6 +191,50 @@ def test_a_journal_that_is_none_is_refused_in_one_line(tmp_path, line, problem):
     assert "\n" not in str(raised.value)
 
 
+def lines_of(folder):
+    return (folder / FILE).read_bytes().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda lines: lines[1:],
+        lambda lines: [*lines, b'{"op_code": 1, "worker_id": "w", "study_id": 0}\n'],
+        lambda lines: [lines[0].replace(b'"gcaps"', b'"another"'), *lines[1:]],
+        lambda lines: [b" ".join(line.strip() for line in lines)],
+        lambda lines: [line.replace(b"\n", b"\r") for line in lines],
+    ],
+)
+def test_a_journal_that_does_not_begin_with_its_search_or_has_no_lines_is_refused_and_kept(tmp_path, change):
+    with opened(tmp_path) as storage:
+        search(2, storage=storage)
+    (tmp_path / FILE).write_bytes(content := b"".join(change(lines_of(tmp_path))))
+    with pytest.raises(GcapsError, match="journal"), opened(tmp_path):
+        pass
+    assert (tmp_path / FILE).read_bytes() == content
+
+
+def test_reading_a_search_does_not_write_to_its_journal(tmp_path):
+    with opened(tmp_path) as storage:
+        search(2, storage=storage)
+        before = lines_of(tmp_path)
+        assert len(Search(SPACE, BASE, 3, True, storage=storage).trials()) == 2
+        assert lines_of(tmp_path) == before
+        with pytest.raises(GcapsError, match="the other end"):
+            Search(SPACE, BASE, 3, False, storage=storage)
+
+
+def test_only_as_many_unfinished_trials_are_finished_as_are_asked_for(tmp_path):
+    with opened(tmp_path) as storage:
+        search(4, storage=storage)
+    begun = [line for line in lines_of(tmp_path) if b'"op_code":4' in line]
+    with (tmp_path / FILE).open("ab") as file:
+        file.writelines(begun)
+    with opened(tmp_path) as storage:
+        trials = search(6, storage=storage).trials()
+    assert [trial.state == "running" for trial in trials] == [False] * 6 + [True] * 2
+
+
 def test_the_journal_of_another_space_is_refused(tmp_path):
     with opened(tmp_path) as storage:
         search(3, storage=storage)

@@ -11,7 +11,7 @@ import typer
 from gcaps.cli.arguments import Model
 from gcaps.cli.signals import GRACE, meanings, patient
 
-TOKEN = "GCAPS_TOKEN"
+TOKEN = "GCAPS_TOKEN"  # nosec B105  # its name
 """Environment variable of the token, which others see on a command line."""
 _LIMITS = "Limits of a request"
 _WORK = "Work"

@@ -83,6 +83,7 @@ def ending_on_signals() -> Iterator[None]:
     reading, wakeup = os.pipe()
     os.set_blocking(wakeup, False)
     before = {number: signal.signal(number, _stop) for number in numbers}
+    hook, sys.unraisablehook = sys.unraisablehook, _unraisable
     former = signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
     thread = threading.Thread(target=_watch, args=(reading, frozenset(numbers)), daemon=True, name="signals")
     thread.start()
@@ -92,9 +93,11 @@ def ending_on_signals() -> Iterator[None]:
         raise  # the thread goes on watching: the interpreter may hang on its way out
     except BaseException:
         _restore(before, former, wakeup)
+        sys.unraisablehook = hook
         raise
     else:
         _restore(before, former, wakeup)
+        sys.unraisablehook = hook
 
 
 def _restore(before: dict[Any, Any], former: int, wakeup: int) -> None:
@@ -109,6 +112,12 @@ def _stop(number: int, frame: FrameType | None) -> None:
         if hasattr(signal, other):
             signal.signal(getattr(signal, other), lambda *_: None)
     raise StoppedError(number)
+
+
+def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    """Say nothing of a signal that arrived where Python ignores exceptions: the thread ends the process."""
+    if unraisable.exc_type is not StoppedError:
+        sys.__unraisablehook__(unraisable)
 
 
 def _watch(reading: int, numbers: frozenset[int]) -> None:

@@ -19,6 +19,8 @@ from gcaps.errors import GcapsError
 
 PIECE = 1 << 23
 """Bytes that are looked at together."""
+FEW = 8
+"""Arcs for each node up to which rows count as short."""
 MAX_COLUMNS = 1 << 20
 """Columns of a table of labels, attributes or targets."""
 _KINDS = {
@@ -156,37 +158,74 @@ def first_fault(
     limit = rowptr[ptr[first]] + arcs
     for g in range(first, len(ptr) - 1):
         start, n = ptr[g], ptr[g + 1] - ptr[g]
-        balance = np.uint64(0)
-        for u in range(n):
-            begin, end = rowptr[start + u], rowptr[start + u + 1]
-            if begin < 0 or end < begin or end > len(col):
-                return 2, g
-            row, count, at = col[begin:end], np.uint64(end - begin), np.uint64(0)
-            below, above = np.uint64(0), np.uint64(0)
-            before = np.int32(-1)
-            while at < count:
-                v = row[at]
-                if v >= u:
-                    break
-                if v <= before:
-                    return 3, g
-                before = v
-                below += left[np.uint64(v)]
-                at += np.uint64(1)
-            before = np.int32(u)
-            while at < count:
-                v = row[at]
-                if v <= before or v >= n:
-                    return 3, g
-                before = v
-                above += right[np.uint64(v)]
-                at += np.uint64(1)
-            balance += left[u] * above - right[u] * below
-        if balance != np.uint64(0):
-            return 4, g
+        if rowptr[start + n] - rowptr[start] <= FEW * n:
+            fault = short_rows_fault(start, n, rowptr, col, left, right)
+        else:
+            fault = long_rows_fault(start, n, rowptr, col, left, right)
+        if fault:
+            return fault, g
         if n and rowptr[start + n] >= limit:
             return 0, g + 1
     return 0, len(ptr) - 1
+
+
+@njit(cache=True, nogil=True)
+def short_rows_fault(start: int, n: int, rowptr: Ints, col: Array, left: Array, right: Array) -> int:
+    """Check a graph whose nodes have few arcs: without branches, which a processor would predict wrongly."""
+    balance = np.uint64(0)
+    wrong: np.bool_ = np.bool_(False)
+    end = rowptr[start]
+    if end < 0:
+        return 2
+    for u in range(n):
+        begin, end = end, rowptr[start + u + 1]
+        if end < begin or end > len(col):
+            return 2
+        below, above = np.uint64(0), np.uint64(0)
+        before = np.int64(-1)
+        for a in range(np.uint64(begin), np.uint64(end)):
+            v = np.int64(col[a])
+            wrong |= (v <= before) | (v == u)
+            before = v
+            at = min(np.uint64(v), np.uint64(n - 1))  # as unsigned, a negative one is large
+            smaller = np.uint64((v - u) >> np.int64(63))  # all bits are those of the sign
+            below += left[at] & smaller
+            above += right[at] & ~smaller
+        wrong |= before >= n
+        balance += left[np.uint64(u)] * above - right[np.uint64(u)] * below
+    return 3 if wrong else 4 if balance != np.uint64(0) else 0
+
+
+@njit(cache=True, nogil=True)
+def long_rows_fault(start: int, n: int, rowptr: Ints, col: Array, left: Array, right: Array) -> int:
+    """Check a graph whose nodes have many arcs: those to smaller nodes, then those to larger ones."""
+    balance = np.uint64(0)
+    for u in range(n):
+        begin, end = rowptr[start + u], rowptr[start + u + 1]
+        if begin < 0 or end < begin or end > len(col):
+            return 2
+        row, count, at = col[begin:end], np.uint64(end - begin), np.uint64(0)
+        below, above = np.uint64(0), np.uint64(0)
+        before = np.int32(-1)
+        while at < count:
+            v = row[at]
+            if v >= u:
+                break
+            if v <= before:
+                return 3
+            before = v
+            below += left[np.uint64(v)]
+            at += np.uint64(1)
+        before = np.int32(u)
+        while at < count:
+            v = row[at]
+            if v <= before or v >= n:
+                return 3
+            before = v
+            above += right[np.uint64(v)]
+            at += np.uint64(1)
+        balance += left[u] * above - right[u] * below
+    return 4 if balance != np.uint64(0) else 0
 
 
 @njit(cache=True, nogil=True)

@@ -174,7 +174,10 @@ def require_seeds(seeds: Sequence[Any]) -> None:
 
 
 def _is_usable(folder: Path) -> bool:
-    """Whether it is new, empty, the folder of a run, or holds only what planning writes before the plan."""
+    """Whether it is new, empty, the folder of a run, or holds only what planning writes before the plan, and its draft.
+
+    Another process may be writing there, or may have been killed while it did.
+    """
     try:
         folder.resolve()
     except (OSError, RuntimeError):  # links that lead in a circle
@@ -183,7 +186,10 @@ def _is_usable(folder: Path) -> bool:
         return False
     if not folder.exists() or (folder / FILE).exists():
         return True
-    return folder.is_dir() and {entry.name for entry in folder.iterdir()} <= {"data", "splits"}
+    if not folder.is_dir():
+        return False
+    names = {entry.name for entry in folder.iterdir()}
+    return all(name in ("data", "splits", FILE) or name.startswith(f".{FILE}.") for name in names)
 
 
 def evaluate(

@@ -32,7 +32,7 @@ from gcaps.evaluation.result import now, versions
 from gcaps.evaluation.splits import DEFAULT_SPLIT, Split, groups_of
 from gcaps.files import exists, write_json, write_text
 from gcaps.tuning.journal import FILE as JOURNAL
-from gcaps.tuning.journal import check, opened, replayed
+from gcaps.tuning.journal import LOCK, check, opened, replayed
 from gcaps.tuning.search import MAX_TRIALS, Search, Trial, require_optuna
 from gcaps.tuning.workers import fold_workers
 
@@ -40,6 +40,7 @@ FORMAT = 1
 FILE = "study.json"
 BEST = "best.toml"
 TABLE = "trials.csv"
+MAX_JOBS = 1024
 TRIALS = 50
 """Trials where neither a number nor a time limit is given."""
 
@@ -138,8 +139,7 @@ class TuningStudy:
         """
         folder = Path(folder)
         plan = read_plan(folder)
-        check(folder / JOURNAL)
-        if not exists(folder / JOURNAL):
+        if not check(folder / JOURNAL):
             return cls(plan, [])
         from optuna.storages import JournalStorage
         from optuna.storages.journal import JournalFileBackend
@@ -172,6 +172,14 @@ def read_plan(folder: Path) -> StudyPlan:
 def is_study(folder: Path) -> bool:
     """Whether a folder is that of a search."""
     return exists(folder / FILE)
+
+
+def is_begun(folder: Path) -> bool:
+    """Whether a folder is empty, or holds only what a search writes before its description, or the draft of that."""
+    begun = {LOCK, JOURNAL, f"{JOURNAL}.lock", FILE}
+    return folder.is_dir() and all(
+        entry.name in begun or entry.name.startswith(f".{FILE}.") for entry in folder.iterdir()
+    )
 
 
 def _search(plan: StudyPlan, storage: Any) -> Search:
@@ -284,8 +292,8 @@ def tune(
         on_fold: called with a trial after each inner fold.
     """
     require_optuna()
-    if jobs < 1 or folds < 1:
-        raise ConfigError("jobs and folds are 1 or more")
+    if not 1 <= jobs <= MAX_JOBS or folds < 1:
+        raise ConfigError(f"folds is 1 or more, jobs is 1 to {MAX_JOBS:,}")
     count = trials if trials is not None else TRIALS if time_limit is None else MAX_TRIALS
     if not 1 <= count <= MAX_TRIALS:
         raise ConfigError(f"trials is 1 to {MAX_TRIALS:,}")
@@ -300,7 +308,7 @@ def tune(
     if folder is None:
         return _run(plan, score, None, None, count, limit, jobs, on_trial, on_fold)
     place = Path(folder)
-    if exists(place) and not is_study(place) and any(place.iterdir()):
+    if exists(place) and not is_study(place) and not is_begun(place):
         raise GcapsError(f"{place}: holds other files than those of a search; choose a new folder")
     with opened(place) as storage:
         if is_study(place):
@@ -310,6 +318,8 @@ def tune(
             plan = before
         else:
             write_json(place / FILE, asdict(plan))
+        with replayed(place / JOURNAL):
+            _search(plan, storage).trials()
         return _run(plan, score, storage, place, count, limit, jobs, on_trial, on_fold)
 
 

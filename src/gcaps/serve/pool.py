@@ -1,7 +1,8 @@
 """Requests on their way to workers: those that arrive within a few milliseconds are predicted together.
 
 A worker that takes too long is killed and replaced, so that no request occupies it for ever. Where it worked on several
-requests, each of them is tried once more by itself, and only the one that is slow is refused.
+requests, each of them is tried once more by itself, and only the one that is slow is refused. What a worker that died
+had before it is tried once more by itself, too: it may have died before it read the request.
 """
 
 from __future__ import annotations
@@ -211,7 +212,8 @@ class Pool:
             return
         except (ConnectionError, EOFError, OSError):
             self._replace(worker)
-            self._again(entries, error_reply(500, "crashed", "the process that worked on this request ended"))
+            refusal = error_reply(500, "crashed", "the process that worked on this request ended")
+            self._again(entries, refusal, died=True)
             return
         self._idle.put_nowait(worker)
         for entry, reply in zip(entries, replies, strict=True):
@@ -225,12 +227,12 @@ class Pool:
         with suppress(OSError):
             worker.stop()
 
-    def _again(self, entries: Sequence[_Entry], refusal: Reply) -> None:
-        """Try each request of a failed batch by itself; refuse one that was alone."""
+    def _again(self, entries: Sequence[_Entry], refusal: Reply, died: bool = False) -> None:
+        """Try each request of a failed batch by itself, also a single one if the worker died; refuse it after that."""
         for entry in reversed(entries):
             if entry.answer.done():
                 continue
-            if len(entries) == 1:
+            if len(entries) == 1 and (entry.alone or not died):
                 self.metrics.timeouts += refusal.status == 504
                 entry.answer.set_result(refusal)
             else:

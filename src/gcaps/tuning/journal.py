@@ -19,8 +19,11 @@ from gcaps.errors import GcapsError
 from gcaps.files import exists, locked, read_bytes
 
 FILE = "journal.log"
-OPERATIONS = 10
-"""Largest code of an operation."""
+LOCK = ".lock"
+NAME = "gcaps"
+"""Name of the search in its journal."""
+CREATE, DELETE, OPERATIONS = 0, 1, 10
+"""Codes of the operations that create and delete a search, and the largest code."""
 _State = Annotated[int, Field(ge=0, le=4)]
 
 
@@ -60,7 +63,7 @@ def opened(folder: Path) -> Iterator[Any]:
 
     path = folder / FILE
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / ".lock", f"{folder}: another process is searching there; wait for it or stop it"):
+    with locked(folder / LOCK, f"{folder}: another process is searching there; wait for it or stop it"):
         check(path, mend=True)
         lock = Path(f"{path}.lock")
         lock.unlink(missing_ok=True)  # of a process that was killed while it wrote
@@ -74,26 +77,39 @@ def replayed(path: Path) -> Iterator[None]:
     """Turn what Optuna says of a journal that contradicts itself into one line."""
     try:
         yield
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError, RuntimeError) as error:
+    except (GcapsError, OSError, MemoryError):
+        raise
+    except Exception as error:
         raise GcapsError(f"{path}: is not the journal of a search ({type(error).__name__}: {error})") from error
 
 
-def check(path: Path, *, mend: bool = False) -> None:
-    """Check every line of a journal, if there is one.
+def check(path: Path, *, mend: bool = False) -> int:
+    """Check every line of a journal, if there is one, and that it begins with a search and deletes none.
 
     Args:
         path: the file.
         mend: remove a last line that is not finished.
 
+    Returns:
+        The number of lines.
+
     Raises:
         GcapsError: it is damaged.
     """
     if not exists(path):
-        return
+        return 0
     content = read_bytes(path, MAX_PAGE_BYTES)
     end = content.rfind(b"\n") + 1
-    for number, line in enumerate(content[:end].splitlines(), 1):
+    lines = content[:end].split(b"\n")[:-1]
+    if content.count(b'"op_code"', end) > 1:
+        raise GcapsError(f"{path}: its last line holds several operations; it is not the journal of a search")
+    for number, line in enumerate(lines, 1):
         raw = parse_json(line, str(path), number)
-        validated(Line, raw, f"{path}, line {number}: is not an operation of a journal")
+        problem = f"{path}, line {number}: is not an operation of a journal"
+        operation = validated(Line, raw, problem)
+        code, creates = operation.op_code, operation.op_code == CREATE
+        if (number == 1 and not creates) or (creates and operation.study_name != NAME) or code == DELETE:
+            raise GcapsError(f"{problem} of one search")
     if mend and end < len(content):
         os.truncate(path, end)
+    return len(lines)

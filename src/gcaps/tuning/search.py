@@ -19,6 +19,7 @@ from pydantic import Field
 from gcaps.config.spaces import Choice, Pruning, Range, Space, combinations
 from gcaps.documents import STRICT
 from gcaps.errors import ConfigError, GcapsError
+from gcaps.tuning.journal import NAME
 from gcaps.tuning.workers import FoldWorkers
 
 MAX_TRIALS = 100_000
@@ -30,7 +31,6 @@ JUDGES = 5
 """Finished trials before one is given up."""
 ATTEMPTS = 200
 """Random settings that are drawn in search of some that were not tried."""
-NAME = "gcaps"
 State = Literal["done", "pruned", "failed", "running"]
 
 
@@ -98,18 +98,23 @@ class Search:
         self._distributions = {name: distribution(self._optuna, one) for name, one in self.space.items()}
         self._direction = "maximize" if self.greater_is_better else "minimize"
         pruners = self._optuna.pruners
-        self._study = self._optuna.create_study(
-            study_name=NAME,
-            storage=self.storage,
-            direction=self._direction,
-            load_if_exists=True,
-            sampler=self._optuna.samplers.RandomSampler(seed=0),  # which is never asked
-            pruner={
-                "median": lambda: pruners.MedianPruner(n_startup_trials=JUDGES, n_warmup_steps=WARMUP - 1),
-                "hyperband": lambda: pruners.HyperbandPruner(min_resource=1, max_resource=self.folds),
-                "none": pruners.NopPruner,
-            }[self.pruner](),
-        )
+        rules = {
+            "median": lambda: pruners.MedianPruner(n_startup_trials=JUDGES, n_warmup_steps=WARMUP - 1),
+            "hyperband": lambda: pruners.HyperbandPruner(min_resource=1, max_resource=self.folds),
+            "none": pruners.NopPruner,
+        }
+        given: dict[str, Any] = {
+            "study_name": NAME,
+            "storage": self.storage,
+            "sampler": self._optuna.samplers.RandomSampler(seed=0),  # which is never asked
+            "pruner": rules[self.pruner](),
+        }
+        if self.storage is None or NAME not in [one.study_name for one in self.storage.get_all_studies()]:
+            self._study = self._optuna.create_study(direction=self._direction, **given)
+        else:  # which writes nothing: a search is also read
+            self._study = self._optuna.load_study(**given)
+            if self._study.direction.name != self._direction.upper():
+                raise GcapsError("the journal is of a search for the other end of the metric")
         for frozen in self._study.get_trials(deepcopy=False):
             known = {name: self._distributions.get(name) for name in frozen.distributions}
             if frozen.distributions != known or (frozen.number and known.keys() != self._distributions.keys()):
@@ -156,7 +161,7 @@ class Search:
     ) -> None:
         """Make trials until there are ``trials`` of them, every combination has been tried, or time is up.
 
-        Trials that an earlier process began are finished first, from the inner fold on that it did not finish.
+        Those of them that an earlier process began are finished first, from the inner fold on that it did not finish.
 
         Args:
             workers: compute scores.
@@ -170,7 +175,8 @@ class Search:
             Exception: the first trial, of the default settings, failed in this way.
         """
         stop = math.inf if time_limit is None else time.monotonic() + time_limit
-        unfinished = [one.number for one in self._study.get_trials(deepcopy=False) if not one.state.is_finished()]
+        known = self._study.get_trials(deepcopy=False)[:trials]
+        unfinished = [one.number for one in known if not one.state.is_finished()]
         waiting = [number for number in unfinished if not self._settle(number)]
         active: dict[Future[float], tuple[int, float]] = {}
         while True:
