@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from gcaps.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from gcaps.tasks.graph import NodeGraph as NodeGraph
     from gcaps.tasks.nodes import CapsuleNodeClassifier as CapsuleNodeClassifier
 
 _HOMES = {
     "CapsuleNodeClassifier": "nodes",
+    "NodeGraph": "graph",
 }
 
 __all__ = [*_HOMES]
