@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import time
+from itertools import product
 from pathlib import Path
 from statistics import mean, median, stdev
 from typing import Any
@@ -39,23 +40,19 @@ from gcaps.tasks.link_training import LinkTraining, link_logits, link_metrics
 from gcaps.tasks.sparse_rows import SparseRows
 from gcaps.training.loop import reproducible
 
-TRAINING: dict[str, Any] = {"epochs": 300, "patience": 50, "lr": 0.01}
+TRAINING: dict[str, Any] = {"epochs": 200, "patience": 30, "lr": 0.01}
 SPACES: dict[str, list[dict[str, Any]]] = {
     "capsules": [
         {"degrees": (8,), "weights": "decaying", "embedding": 64},
         {"degrees": (8,), "weights": "decaying", "embedding": 64, "capsule_size": 2},
-        {"degrees": (4,), "weights": "shared", "embedding": 64},
-        {"degrees": (8, 0), "weights": "decaying"},
-        {"degrees": (1, 1), "weights": "shared", "capsule_size": 2},
-        {"degrees": (1, 1), "weights": "separate", "length": None},
+        {"degrees": (4,), "weights": "shared", "embedding": 64, "capsule_size": 2},
+        {"degrees": (1, 1), "weights": "separate", "embedding": 32, "length": None},
     ],
     "gcn": [
         {"hidden": 32, "embedding": 16, "length": None},
         {"hidden": 64, "embedding": 32, "length": None},
         {"hidden": 64, "embedding": 32},
         {"hidden": 128, "embedding": 64},
-        {"hidden": 64, "embedding": 32, "dropout": 0.5, "length": None},
-        {"hidden": 64, "embedding": 32, "dropout": 0.5},
     ],
 }
 MODELS = ("capsules", "gcn", *LINK_SCORES)
@@ -107,19 +104,23 @@ def train(split: LinkSplit, model: str, settings: dict[str, Any], seed: int) -> 
     }
 
 
+def in_percent(values: list[float]) -> str:
+    """Mean and standard deviation."""
+    return f"{100 * mean(values):.2f} ± {100 * stdev(values) if len(values) > 1 else 0:.2f}"
+
+
 def show(rows: list[dict[str, Any]]) -> None:
     table = Table("data set", "model", "AUC, %", "AP, %", "seeds", "parameters", "time, s", "chosen settings")
-    for data, model, part in dict.fromkeys((row["data"], row["model"], row["part"]) for row in rows):
+    for data, model, part in product(dict.fromkeys(row["data"] for row in rows), MODELS, ("score", "GAE", "VGAE")):
         final = [r for r in rows if (r["data"], r["model"], r["part"]) == (data, model, part)]
-        if part == "search":
+        if not final:
             continue
-        columns = [
-            f"{100 * mean(r[key] for r in final):.2f} ± {100 * stdev(r[key] for r in final) if len(final) > 1 else 0:.2f}"
-            for key in ("auc", "ap")
-        ]
+        columns = [in_percent([row[key] for row in final]) for key in ("auc", "ap")]
         chosen = ", ".join(f"{k}={v}" for k, v in final[0]["settings"].items() if k != "variational")
         numbers = f"{final[0]['parameters']:,}", f"{median(r['seconds'] for r in final):.2f}"
-        table.add_row(data, model + ("" if part == "score" else f" {part}"), *columns, str(len(final)), *numbers, chosen)
+        table.add_row(
+            data, model + ("" if part == "score" else f" {part}"), *columns, str(len(final)), *numbers, chosen
+        )
     Console(width=160).print(table)
 
 
@@ -153,20 +154,20 @@ def main() -> None:
                 write_json(options.record, {"training": TRAINING, "rows": rows})
         return found
 
-    for data in options.data:
-        graph = NodeGraph.read(options.folder / f"{data}.npz")
-        for model in options.models:
-            if model in LINK_SCORES:
-                for seed in range(options.seeds):
-                    cell(data, graph, model, "score", {}, seed)
-                continue
-            space = SPACES[model][: 2 if options.short else None]
-            seeds = range(1000, 1000 + options.search_seeds)
-            scores = [np.mean([cell(data, graph, model, "search", s, n)["validation"] for n in seeds]) for s in space]
-            for part in ("GAE", "VGAE"):
-                chosen = {**space[int(np.argmax(scores))], "variational": part == "VGAE"}
-                for seed in range(options.seeds):
-                    cell(data, graph, model, part, chosen, seed)
+    graphs = {data: NodeGraph.read(options.folder / f"{data}.npz") for data in options.data}
+    chosen: dict[tuple[str, str], dict[str, Any]] = {}
+    for (data, graph), model in product(graphs.items(), options.models):
+        if model in LINK_SCORES:
+            chosen[data, model] = {}
+            continue
+        space = SPACES[model][: 2 if options.short else None]
+        seeds = range(1000, 1000 + options.search_seeds)
+        scores = [np.mean([cell(data, graph, model, "search", s, n)["validation"] for n in seeds]) for s in space]
+        chosen[data, model] = space[int(np.argmax(scores))]
+    for seed, ((data, model), settings) in product(range(options.seeds), chosen.items()):
+        for part in ("score",) if model in LINK_SCORES else ("GAE", "VGAE"):
+            own = {**settings, "variational": part == "VGAE"} if settings else {}
+            cell(data, graphs[data], model, part, own, seed)
     show(rows)
 
 

@@ -78,7 +78,7 @@ class LinkConfig(NodeEncoderConfig):
     """Links: a graph autoencoder whose encoder are capsule layers."""
 
     variational: bool = Field(False, description="variational autoencoder (VGAE) instead of a plain one (GAE)")
-    embedding: int = Field(32, ge=1, le=4096, description="columns of the vectors of nodes")
+    embedding: int = Field(64, ge=1, le=4096, description="columns of the vectors of nodes")
     length: float | None = Field(
         1.8, gt=0, description="length of the vectors of nodes (of their means where variational); none: as they come"
     )

@@ -1,4 +1,4 @@
-"""Capsule layers on the nodes of one graph, with dense or sparse features and weights of their own for each power or shared."""
+"""Capsule layers on the nodes of one graph, with dense or sparse features."""
 
 from __future__ import annotations
 

@@ -123,18 +123,15 @@ class NodeGraph:
         """Read a ``.npz`` file.
 
         It holds features ``x`` [n, c], or ``x_data``, ``x_indices``, ``x_indptr`` and ``x_shape`` of a sparse matrix;
-        ``edges`` [m, 2]; optionally ``y`` [n], ``edge_weight`` [m], and indices or masks ``train``, ``val`` and ``test``.
+        ``edges`` [m, 2]; optionally ``y`` [n], ``edge_weight`` [m], and indices or masks ``train``, ``val`` and
+        ``test``.
         """
         arrays, place = read_npz(read_bytes(path, MAX_PARSED_BYTES), str(path)), str(path)
         if "edges" not in arrays or not ("x" in arrays or "x_indptr" in arrays):
             raise DataError(f"holds {', '.join(sorted(arrays)) or 'nothing'}; expected x or x_indptr, and edges", place)
         x = arrays["x"] if "x" in arrays else _sparse(arrays, place)
-        split = {
-            part: next((arrays[name] for name in names if name in arrays), None) for part, names in SPLITS.items()
-        }
-        return cls.from_arrays(
-            x, arrays["edges"], arrays.get("y"), arrays.get("edge_weight"), **split, place=place
-        )
+        split = {part: next((arrays[name] for name in names if name in arrays), None) for part, names in SPLITS.items()}
+        return cls.from_arrays(x, arrays["edges"], arrays.get("y"), arrays.get("edge_weight"), **split, place=place)
 
     @classmethod
     def from_pyg(cls, data: Any) -> NodeGraph:
@@ -160,7 +157,7 @@ class NodeGraph:
         x = self.x
         parts = [x.indptr, x.indices, x.data] if sparse.issparse(x) else [x]
         parts += [self.edge_index, *([] if self.edge_weight is None else [self.edge_weight])]
-        digest = hashlib.sha256(repr(x.shape).encode())
+        digest = hashlib.sha256(str([int(size) for size in x.shape]).encode())
         for part in parts:
             digest.update(np.ascontiguousarray(part).tobytes())
         return digest.hexdigest()
@@ -182,7 +179,7 @@ class NodeGraph:
             x = (x.multiply(scale[:, None]).tocsr() if sparse.issparse(x) else x * scale[:, None]).astype(np.float32)
         if not sparse.issparse(x):
             return torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
-        parts = (torch.from_numpy(part.astype(np.int64)) for part in (x.indptr, x.indices))
+        parts = (torch.from_numpy(part) for part in (x.indptr, x.indices))
         return SparseRows.from_csr(*parts, torch.from_numpy(x.data.astype(np.float32)), x.shape[1])
 
     def edge_tensors(self) -> tuple[Tensor, Tensor | None]:
@@ -220,6 +217,7 @@ def _features(x: Any, place: str) -> sparse.csr_array | Floats:
     if sparse.issparse(x):
         found = sparse.csr_array(x, dtype=np.float32)
         found.sum_duplicates()
+        found.indptr, found.indices = found.indptr.astype(np.int64), found.indices.astype(np.int64)
         values = found.data
     else:
         given = np.asarray(x)

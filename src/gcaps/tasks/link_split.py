@@ -56,7 +56,7 @@ def split_links(graph: NodeGraph, seed: int, validation: float = 0.05, test: flo
     if sum(sizes) >= len(edges):
         raise DataError(f"has {len(edges)} links, too few to hold out {sum(sizes)}", "graph")
     order = rng.permutation(len(edges))
-    held, tested, rest = np.split(edges[order], np.cumsum(sizes))
+    held, tested = np.split(edges[order[: sum(sizes)]], sizes[:1])
     negative = absent_pairs(graph, sum(sizes), rng)
     seen = graph.without(np.concatenate([held, tested]))
     return LinkSplit(seen, Pairs(held, negative[: sizes[0]]), Pairs(tested, negative[sizes[0] :]))

@@ -96,14 +96,21 @@ class LinkTraining:
     def fit(
         self,
         seed: int,
-        *,
         identity: dict[str, Any] | None = None,
         checkpoint: str | Path | None = None,
+        keep_checkpoint: bool = False,
         on_epoch: Callable[[Epoch], None] | None = None,
     ) -> tuple[Curves, int]:
         """Train; see :func:`gcaps.tasks.training.fit_steps`."""
         run = StepRun(self.network, self.losses, self.config.model_copy(update={"weight_decay": 0.0}), seed)
-        return fit_steps(run, self.score, identity=identity, checkpoint=checkpoint, on_epoch=on_epoch)
+        return fit_steps(
+            run,
+            self.score,
+            identity=identity,
+            checkpoint=checkpoint,
+            keep_checkpoint=keep_checkpoint,
+            on_epoch=on_epoch,
+        )
 
     def vectors(self) -> Tensor:
         """Return the vectors of all nodes [n, d], or their means, in evaluation mode."""

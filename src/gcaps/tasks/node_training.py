@@ -36,7 +36,9 @@ def inputs_of(graph: NodeGraph, config: NodeEncoderConfig, device: torch.device)
     x = graph.features(normalize=config.normalize).to(device)
     edge_index, weight = graph.edge_tensors()
     weight = None if weight is None else weight.to(device)
-    return Inputs(x, edge_filter(config.filter, edge_index.to(device), weight, torch.zeros(len(graph), 1, device=device)))
+    return Inputs(
+        x, edge_filter(config.filter, edge_index.to(device), weight, torch.zeros(len(graph), 1, device=device))
+    )
 
 
 def consistency_loss(passes: Sequence[Tensor], temperature: float) -> Tensor:
@@ -138,15 +140,22 @@ class NodeTraining:
     def fit(
         self,
         seed: int,
-        *,
         identity: dict[str, Any] | None = None,
         checkpoint: str | Path | None = None,
+        keep_checkpoint: bool = False,
         on_epoch: Callable[[Epoch], None] | None = None,
     ) -> tuple[Curves, int]:
         """Train; see :func:`gcaps.tasks.training.fit_steps`."""
         run = StepRun(self.network, self.losses, self.config.model_copy(update={"weight_decay": 0.0}), seed)
         validate = None if self.held is None else self.score
-        return fit_steps(run, validate, identity=identity, checkpoint=checkpoint, on_epoch=on_epoch)
+        return fit_steps(
+            run,
+            validate,
+            identity=identity,
+            checkpoint=checkpoint,
+            keep_checkpoint=keep_checkpoint,
+            on_epoch=on_epoch,
+        )
 
 
 @torch.no_grad()

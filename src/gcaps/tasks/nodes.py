@@ -99,6 +99,7 @@ class CapsuleNodeClassifier(ClassifierMixin, TaskModel):  # type: ignore[misc]
         train: Any = None,
         validation: Any = None,
         checkpoint: str | Path | None = None,
+        keep_checkpoint: bool = False,
         on_epoch: Callable[[Epoch], None] | None = None,
     ) -> Self:
         """Fit on the labelled nodes of a graph.
@@ -110,6 +111,7 @@ class CapsuleNodeClassifier(ClassifierMixin, TaskModel):  # type: ignore[misc]
             validation: nodes that choose the epoch, by default those of the graph; without any, one training node in
                 five is held back.
             checkpoint: folder from which an interrupted training is resumed.
+            keep_checkpoint: leave it there at the end, for a caller who removes it when the model is saved.
             on_epoch: called after each epoch.
         """
         config, graph, seed = self.config, NodeGraph.of(X), self._seed()
@@ -126,7 +128,7 @@ class CapsuleNodeClassifier(ClassifierMixin, TaskModel):  # type: ignore[misc]
             network = _network(config, graph.x.shape[1], target.outputs).to(device_of(config.device))
             training = NodeTraining(network, graph, codes, inner, held, config, [network.first_weight])
             identity = _identity(graph, codes, inner, held, config, seed)
-            self.curves_, epoch = training.fit(seed, identity=identity, checkpoint=checkpoint, on_epoch=report)
+            self.curves_, epoch = training.fit(seed, identity, checkpoint, keep_checkpoint, report)
         self.network_, self.target_, self.features_ = network.eval(), target, graph.x.shape[1]
         self.epoch_ = epoch
         return self
@@ -182,7 +184,12 @@ class CapsuleNodeClassifier(ClassifierMixin, TaskModel):  # type: ignore[misc]
         self.target_, self.features_ = Target.from_dict(dict(found.target)), found.features
         config = self.config
         first = arrays.get("network.layers.0.weight")
-        if self.target_.task != "classification" or first is None or first.ndim != 4 or first.shape[1] != found.features:
+        if (
+            self.target_.task != "classification"
+            or first is None
+            or first.ndim != 4
+            or first.shape[1] != found.features
+        ):
             raise ModelError("its arrays are not those of its state")
         self.network_ = _network(config, found.features, self.target_.outputs)
         load_network(self.network_, arrays)

@@ -57,4 +57,5 @@ class NeighborSampler:
         position = np.arange(len(owner)) - np.repeat(ends - counts, counts) + np.repeat(begin, counts)
         order = np.lexsort((rng.random(len(owner)), owner))
         rank = np.arange(len(owner)) - np.repeat(ends - counts, counts)
-        return position[order][rank < self.neighbors]
+        drawn: Ints = position[order][rank < self.neighbors]
+        return drawn
