@@ -169,6 +169,9 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(os.environ.get("GCAPS_DATA", ".")) / "node")
     parser.add_argument("--short", action="store_true", help="Cora, two configurations, one seed, few epochs")
     options = parser.parse_args()
+    if not options.folder.is_dir():
+        print(f"{options.folder}: is missing; let GCAPS_DATA name a folder with node/cora.npz and node/citeseer.npz")
+        return
     if options.short:
         TRAINING.update(epochs=5)
         options.data, options.seeds, options.search_seeds = options.data[:1], 1, 1
