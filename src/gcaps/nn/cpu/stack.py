@@ -39,6 +39,7 @@ def can_fuse(convs: Sequence[nn.Module], batch: Batch, M: Filter) -> bool:
         and M.basis == "powers"
         and not M.requires_grad
         and all(isinstance(conv, GraphCapsuleConv) and _is_default(conv) for conv in convs)
+        and len({conv.width for conv in convs}) == 1
     )
 
 
@@ -136,7 +137,7 @@ class _CapsuleStack(torch.autograd.Function):
         counts, n = given.counts(), len(dense)
         widths = [w.size(0) * w.size(3) for w in params[::4]]
         Z = dense.new_empty(n, sum(widths))
-        z, x = Z.numpy(), dense.contiguous().numpy()
+        z, x = Z.detach().numpy(), dense.contiguous().numpy()
         nodes = given.nodes(z)
         rows = given.rows(nodes)
         layers: list[Layer] = []
@@ -154,7 +155,9 @@ class _CapsuleStack(torch.autograd.Function):
                     (others[:, :, :one_hot] * powers_of_one.unsqueeze(1)).contiguous().numpy(),
                     weight.size(3),
                     bound,
-                    np.empty((len(own), n, x.shape[1] if first else widths[number - 1]), z.dtype),
+                    x if first else z,
+                    0 if first else sum(widths[: number - 1]),
+                    np.empty((len(own) - 1, n, x.shape[1] if first else widths[number - 1]), z.dtype),
                     np.empty((n, width), z.dtype),
                     np.empty(width, z.dtype),
                     np.empty(width, z.dtype),
@@ -167,9 +170,9 @@ class _CapsuleStack(torch.autograd.Function):
                 shift = _running(norm)[0]
                 if first:
                     table = (own[:, :one_hot] * powers_of_one).contiguous().numpy()
-                    kernels.first_layer(nodes, rows, given.one_hot_index, table, x, layer, shift, statistics)
+                    kernels.first_layer(nodes, rows, given.one_hot_index, table, layer, shift, statistics)
                 else:
-                    kernels.next_layer(nodes, rows, given.one_hot_index, layers[-1], z, layer, shift, statistics)
+                    kernels.next_layer(nodes, rows, given.one_hot_index, layers[-1], layer, shift, statistics)
                 _normalize(norm, statistics, counts, layer)
                 layers.append(layer)
         kernels.last_output(nodes.cuts, layers[-1], z, np.empty((0, 0, 0), z.dtype))
