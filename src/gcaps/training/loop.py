@@ -122,11 +122,10 @@ class TrainingRun:
     def _step(self, batch: Batch, graphs: int) -> tuple[float, float]:
         """Do one optimiser step; return the sums of the losses and of the scores."""
         assert batch.y is not None
-        loss, outputs = self.network.loss(batch)
         self.optimizer.zero_grad()
-        (loss / graphs).backward()  # type: ignore[no-untyped-call]
+        loss, outputs = self.network.set_gradients(batch, graphs)
         self.optimizer.step()
-        score = score_sum(self.network.task, outputs.detach(), batch.y)
+        score = score_sum(self.network.task, outputs, batch.y)
         return loss.item() / self.network.ensemble_size, score.item()
 
 

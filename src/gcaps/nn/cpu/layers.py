@@ -16,7 +16,7 @@ import numpy as np
 from numba import prange
 
 from gcaps.nn.cpu.blocks import Array, compiled_part, over_blocks
-from gcaps.nn.cpu.products import multiply
+from gcaps.nn.cpu.products import multiply, multiply_transposed
 from gcaps.nn.cpu.relations import add_relations, relations_backward
 from gcaps.nn.cpu.state import Gradient, Layer, Nodes, Output, Relations
 
@@ -117,6 +117,7 @@ def layer_backward(
     cuts, weight = nodes.cuts, layer.weight
     blocks, shares = len(cuts) - 1, len(weight_grad)
     P, c, orders = weight.shape
+    transposed = np.ascontiguousarray(weight.transpose(0, 2, 1))
     for s in prange(shares):
         for b in range(s * blocks // shares, (s + 1) * blocks // shares):
             a, z = cuts[b], cuts[b + 1]
@@ -125,11 +126,11 @@ def layer_backward(
             filter_backward(a, z, nodes, layer, gradient, G)
             mix_backward(a, z, layer, G, weight_grad[s], b > s * blocks // shares)
             copy_columns(a, z, output.grad, before.column, grad_before)
-            multiply(z - a, c, orders, G, 0, P * orders, weight, 0, orders, grad_before, a * c, c, False, True, True)
+            multiply(z - a, c, orders, G, 0, P * orders, transposed, 0, c, grad_before, a * c, c, True)
             for p in range(1, P):
                 left, top = p * orders, p * c * orders
                 into = (p - 1) * (z - a) * c
-                multiply(z - a, c, orders, G, left, P * orders, weight, top, orders, through, into, c, False, True, False)
+                multiply(z - a, c, orders, G, left, P * orders, transposed, top, c, through, into, c, False)
             if len(rows.ptr):
                 grads = (relation_grad[s], relation_table_grad[s], gate_grad)
                 relations_backward(b, nodes, rows, one_hot_index, layer, G, *grads, grad_before, through)
@@ -179,10 +180,10 @@ def mix(a: int, z: int, layer: Layer, U: Array, add: bool) -> None:
         return
     given, width, n = layer.input.shape[1], P * orders, len(layer.input)
     first = a * given + layer.read
-    multiply(z - a, orders, c, layer.input, first, given, weight, 0, orders, U, 0, width, False, False, add)
+    multiply(z - a, orders, c, layer.input, first, given, weight, 0, orders, U, 0, width, add)
     for p in range(1, P):
         first, top = ((p - 1) * n + a) * c, p * c * orders
-        multiply(z - a, orders, c, layer.powers, first, c, weight, top, orders, U, p * orders, width, False, False, add)
+        multiply(z - a, orders, c, layer.powers, first, c, weight, top, orders, U, p * orders, width, add)
 
 
 @compiled_part
@@ -193,10 +194,12 @@ def mix_backward(a: int, z: int, layer: Layer, G: Array, weight_grad: Array, add
         return
     given, width, n = layer.input.shape[1], P * orders, len(layer.input)
     first = a * given + layer.read
-    multiply(c, orders, z - a, layer.input, first, given, G, 0, width, weight_grad, 0, orders, True, False, add)
+    multiply_transposed(c, orders, z - a, layer.input, first, given, G, 0, width, weight_grad, 0, orders, add)
     for p in range(1, P):
         first, top = ((p - 1) * n + a) * c, p * c * orders
-        multiply(c, orders, z - a, layer.powers, first, c, G, p * orders, width, weight_grad, top, orders, True, False, add)
+        multiply_transposed(
+            c, orders, z - a, layer.powers, first, c, G, p * orders, width, weight_grad, top, orders, add
+        )
 
 
 @compiled_part

@@ -12,49 +12,18 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from gcaps.nn.cpu.blocks import Array
+from gcaps.nn.cpu.blocks import Array, compiled_part
 
 _size, _char = ir.IntType(64), ir.IntType(8)
 _pointer = _char.as_pointer()
 
-
-def _multiply(
-    typing: Any, m: Any, n: Any, k: Any, A: Any, a: Any, lda: Any, B: Any, b: Any, ldb: Any, C: Any, c: Any, *rest: Any
-) -> Any:
-    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        m, n, k, A, a, lda, B, b, ldb, C, c, ldc, transposed_a, transposed_b, add = given
-        dtype = signature.args[3].dtype
-        value = context.get_value_type(dtype)
-
-        def place(number: int, array: Any, first: Any) -> Any:
-            data = context.make_array(signature.args[number])(context, builder, array).data
-            return builder.bitcast(builder.gep(data, [first]), _pointer)
-
-        def letter(flag: Any) -> Any:
-            return builder.select(flag, ir.Constant(_char, ord("t")), ir.Constant(_char, ord("n")))
-
-        def number(x: Any) -> Any:
-            slot = cgutils.alloca_once(builder, value)
-            builder.store(x, slot)
-            return builder.bitcast(slot, _pointer)
-
-        one, zero = ir.Constant(value, 1.0), ir.Constant(value, 0.0)
-        form = [_char] * 3 + [_size] * 3 + [_pointer] * 2 + [_size, _pointer, _size] + [_pointer] * 2 + [_size]
-        gemm = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.IntType(32), form), "numba_xxgemm")
-        kind = ir.Constant(_char, ord("d" if dtype is types.float64 else "s"))
-        # BLAS reads by columns: Cᵀ = Bᵀ Aᵀ
-        operands = (place(6, B, b), ldb, place(3, A, a), lda, number(builder.select(add, one, zero)), place(9, C, c), ldc)
-        builder.call(gemm, (kind, letter(transposed_b), letter(transposed_a), n, m, k, number(one), *operands))
-        return context.get_dummy_value()
-
-    sizes = [types.intp] * 3
-    arrays = [part for array in (A, B, C) for part in (array, types.intp, types.intp)]
-    return types.void(*sizes, *arrays, types.boolean, types.boolean, types.boolean), code
+SMALL = 2**19
+"""Multiplications of a product up to which BLAS uses kernels for small matrices, without copying the operands. On
+processors with AVX-512 these are up to 1.8 times as fast, elsewhere smaller products cost up to 6 %."""
 
 
-@intrinsic
+@compiled_part
 def multiply(
-    typing: Any,
     m: int,
     n: int,
     k: int,
@@ -67,28 +36,92 @@ def multiply(
     C: Array,
     c: int,
     ldc: int,
-    transposed_a: bool,
-    transposed_b: bool,
     add: bool,
-) -> Any:
-    """C = A B, or C += A B with ``add``, for an m × k and a k × n matrix that are parts of contiguous arrays.
+) -> None:
+    """C = A B, or C += A B with ``add``, for an m × k and a k × n matrix.
 
-    Args:
-        typing: numba's.
-        m: rows of A and C.
-        n: columns of B and C.
-        k: columns of A, rows of B.
-        A: array that holds the first matrix, from its element ``a`` on, with rows ``lda`` elements apart.
-        a: see ``A``.
-        lda: see ``A``.
-        B: likewise, the second matrix.
-        b: see ``B``.
-        ldb: see ``B``.
-        C: likewise, the output.
-        c: see ``C``.
-        ldc: see ``C``.
-        transposed_a: the transpose of A is stored.
-        transposed_b: the transpose of B is stored.
-        add: add to C.
+    A begins at the element ``a`` of an array and has rows ``lda`` elements apart; B and C likewise.
     """
-    return _multiply(typing, m, n, k, A, a, lda, B, b, ldb, C, c, ldc, transposed_a, transposed_b, add)
+    tile = max(SMALL // (n * k), 1)
+    for i in range(0, m, tile):
+        _gemm(min(tile, m - i), n, k, A, a + i * lda, lda, B, b, ldb, C, c + i * ldc, ldc, False, add)
+
+
+@compiled_part
+def multiply_transposed(
+    m: int,
+    n: int,
+    k: int,
+    A: Array,
+    a: int,
+    lda: int,
+    B: Array,
+    b: int,
+    ldb: int,
+    C: Array,
+    c: int,
+    ldc: int,
+    add: bool,
+) -> None:
+    """C = Aᵀ B, or C += Aᵀ B with ``add``, for a k × m and a k × n matrix; see :func:`multiply`."""
+    tile = max(SMALL // (m * n), 1)
+    for i in range(0, k, tile):
+        _gemm(m, n, min(tile, k - i), A, a + i * lda, lda, B, b + i * ldb, ldb, C, c, ldc, True, add or i > 0)
+
+
+@intrinsic
+def _gemm(
+    typing: Any,
+    m: Any,
+    n: Any,
+    k: Any,
+    A: Any,
+    a: Any,
+    lda: Any,
+    B: Any,
+    b: Any,
+    ldb: Any,
+    C: Any,
+    c: Any,
+    ldc: Any,
+    transposed: Any,
+    add: Any,
+) -> Any:
+    """One call of BLAS; with ``transposed`` the transpose of A is stored."""
+
+    def code(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        m, n, k, A, a, lda, B, b, ldb, C, c, ldc, transposed, add = given
+        dtype = signature.args[3].dtype
+        value = context.get_value_type(dtype)
+
+        def place(number: int, array: Any, first: Any) -> Any:
+            data = context.make_array(signature.args[number])(context, builder, array).data
+            return builder.bitcast(builder.gep(data, [first]), _pointer)
+
+        def number(x: Any) -> Any:
+            slot = cgutils.alloca_once(builder, value)
+            builder.store(x, slot)
+            return builder.bitcast(slot, _pointer)
+
+        one, zero = ir.Constant(value, 1.0), ir.Constant(value, 0.0)
+        form = [_char] * 3 + [_size] * 3 + [_pointer] * 2 + [_size, _pointer, _size] + [_pointer] * 2 + [_size]
+        gemm = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.IntType(32), form), "numba_xxgemm")
+        kind = ir.Constant(_char, ord("d" if dtype is types.float64 else "s"))
+        plain, form_of_a = ir.Constant(_char, ord("n")), ir.Constant(_char, ord("t"))
+        form_of_a = builder.select(transposed, form_of_a, plain)
+        # BLAS reads by columns: Cᵀ = Bᵀ Aᵀ
+        operands = (
+            place(6, B, b),
+            ldb,
+            place(3, A, a),
+            lda,
+            number(builder.select(add, one, zero)),
+            place(9, C, c),
+            ldc,
+        )
+        builder.call(gemm, (kind, plain, form_of_a, n, m, k, number(one), *operands))
+        return context.get_dummy_value()
+
+    sizes = [types.intp] * 3
+    arrays = [part for array in (A, B, C) for part in (array, types.intp, types.intp)]
+    return types.void(*sizes, *arrays, types.boolean, types.boolean), code

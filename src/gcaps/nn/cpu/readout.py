@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from gcaps.nn.cpu.blocks import PARTIAL_SUMS, Array, compiled_part, cut, one_blas_thread, over_blocks
-from gcaps.nn.cpu.products import multiply
+from gcaps.nn.cpu.products import multiply, multiply_transposed
 
 EPSILON = 1e-4
 """ε of the signed root sign(c)·(√(|c| + ε) − √ε)."""
@@ -37,7 +37,7 @@ def mean_covariance(
 
     Row i represents multiplicity[i] nodes, or one.
     """
-    found: Tensor = _MeanCovariance.apply(x, projection, ptr, options, multiplicity)  # type: ignore[no-untyped-call]
+    found: Tensor = MeanCovarianceFunction.apply(x, projection, ptr, options, multiplicity)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -60,11 +60,14 @@ class _Given(NamedTuple):
     """[n, r] written by the forward pass: centred columns of the covariance, times √m for a row of m nodes."""
 
 
-class _MeanCovariance(torch.autograd.Function):
+class MeanCovarianceFunction(torch.autograd.Function):
+    """:func:`mean_covariance`."""
+
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, projection: Tensor | None, ptr: Tensor, options: Options, multiplicity: Tensor | None
     ) -> Tensor:
+        """[B, ·] vectors."""
         x = x.detach().contiguous()
         weight = x.new_empty(0, x.size(1)) if projection is None else projection.detach().contiguous()
         where, D, r = ptr.numpy(), x.size(1), len(weight) or x.size(1)
@@ -85,6 +88,7 @@ class _MeanCovariance(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients at x and at the projection."""
         x, projection, out = ctx.saved_tensors
         given: _Given = ctx.given
         grad_x = torch.empty_like(x)
@@ -160,12 +164,13 @@ def forward(given: _Given, out: Array) -> None:
     """Write out [B, D + r(r+1)/2 (+ 1)] except for what follows the triangle, and given.centred."""
     graphs, ptr, multiplicity, x, projection, total, root, centred = given
     D, r, one = x.shape[1], centred.shape[1], x.dtype.type(1)
+    transposed = np.ascontiguousarray(projection.T)
     for b in prange(len(graphs) - 1):
         C, middle = np.empty((r, r), x.dtype), np.empty(r, x.dtype)
         wide, narrow = np.empty(D), np.empty(r)
         begin, end = ptr[graphs[b]], ptr[graphs[b + 1]]
         if len(projection):
-            multiply(end - begin, r, D, x, begin * D, D, projection, 0, D, centred, begin * r, r, False, True, False)
+            multiply(end - begin, r, D, x, begin * D, D, transposed, 0, r, centred, begin * r, r, False)
         else:
             for i in range(begin, end):
                 for j in range(r):
@@ -182,7 +187,7 @@ def forward(given: _Given, out: Array) -> None:
                 m = np.sqrt(multiplicity[i]) if len(multiplicity) else one
                 for j in range(r):
                     centred[i, j] = m * (centred[i, j] - middle[j])
-            multiply(r, r, z - a, centred, a * r, r, centred, a * r, r, C, 0, r, True, False, False)
+            multiply_transposed(r, r, z - a, centred, a * r, r, centred, a * r, r, C, 0, r, False)
             _pack(C, 1.0 if total else 1.0 / max(nodes, 1.0), root, out[g, D:])
 
 
@@ -205,7 +210,7 @@ def backward(given: _Given, out: Array, grad: Array, grad_x: Array, grad_project
                 a, z = ptr[g], ptr[g + 1]
                 nodes = max(_nodes(multiplicity, a, z), 1.0)
                 _unpack(grad[g, D:], out[g, D:], 1.0 if total else 1.0 / nodes, root, S)
-                multiply(z - a, r, r, centred, a * r, r, S, 0, r, rows, (a - begin) * r, r, False, False, False)
+                multiply(z - a, r, r, centred, a * r, r, S, 0, r, rows, (a - begin) * r, r, False)
                 count = grad.dtype.type(1.0 if total else nodes)
                 for j in range(D):
                     mean[j] = grad[g, j] / count
@@ -221,8 +226,8 @@ def backward(given: _Given, out: Array, grad: Array, grad_x: Array, grad_project
                             grad_x[i, j] = mean[j]
             if len(projection):
                 add = b > s * blocks // shares
-                multiply(end - begin, D, r, rows, 0, r, projection, 0, D, grad_x, begin * D, D, False, False, True)
-                multiply(r, D, end - begin, rows, 0, r, x, begin * D, D, grad_projection, s * r * D, D, True, False, add)
+                multiply(end - begin, D, r, rows, 0, r, projection, 0, D, grad_x, begin * D, D, True)
+                multiply_transposed(r, D, end - begin, rows, 0, r, x, begin * D, D, grad_projection, s * r * D, D, add)
             else:
                 for i in range(begin, end):
                     for j in range(D):
