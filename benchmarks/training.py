@@ -41,6 +41,7 @@ ONE_NETWORK = {
     "layers": 4,
     "reduce": "mean",
     "dropout": 0.5,
+    "weight_decay": 1e-4,
     "epochs": 30,
     "ensemble_size": 1,
     "with_svm": False,

@@ -40,6 +40,11 @@ class Ensemble(Network):
         found = [network.loss(batch) for network in self._each()]
         return torch.stack([loss for loss, _ in found]).sum(), mean_outputs(self.task, [z for _, z in found])
 
+    def set_gradients(self, batch: Batch, graphs: int) -> tuple[Tensor, Tensor]:
+        """Set the gradients of each network to those of its own loss."""
+        found = [network.set_gradients(batch, graphs) for network in self._each()]
+        return torch.stack([loss for loss, _ in found]).sum(), mean_outputs(self.task, [z for _, z in found])
+
     @property
     def members(self) -> list[Network]:
         """The networks whose mean this is; those of an ensemble within it each by itself."""

@@ -11,6 +11,7 @@ from gcaps.batching.batch import Batch
 from gcaps.config import CapsuleConfig, Config
 from gcaps.errors import ConfigError, MemoryLimitError
 from gcaps.models.network import Network
+from gcaps.models.step import set_gradients
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
 from gcaps.nn.cpu.head import Head
 from gcaps.nn.cpu.stack import can_fuse, capsule_stack
@@ -130,6 +131,11 @@ class GCAPS(Network):
         if batch.graph_attr is not None:
             parts.append(batch.graph_attr)
         return torch.cat(parts, dim=1) if len(parts) > 1 else embedding
+
+    def set_gradients(self, batch: Batch, graphs: int) -> tuple[Tensor, Tensor]:
+        """Set the parameters' gradients; without autograd where all parts are compiled operations."""
+        found = set_gradients(self, batch, graphs)
+        return super().set_gradients(batch, graphs) if found is None else found
 
     def node_capsules(self, batch: Batch) -> Tensor:
         """Z [n, D]: flattened outputs of all capsule layers, side by side."""

@@ -70,6 +70,12 @@ class Network(nn.Module):
         outputs: Tensor = self(batch)
         return loss_sum(self.task, outputs, batch.y, batch.sample_weight), outputs
 
+    def set_gradients(self, batch: Batch, graphs: int) -> tuple[Tensor, Tensor]:
+        """Set the parameters' gradients, which must be None, to those of ``loss / graphs``; return :meth:`loss`."""
+        loss, outputs = self.loss(batch)
+        (loss / graphs).backward()  # type: ignore[no-untyped-call]
+        return loss.detach(), outputs.detach()
+
 
 class InputLinear(nn.Module):
     """Linear layer X W (+ b) on the node features of a batch; one-hot columns of X select rows of W.

@@ -237,6 +237,11 @@ class MeanCovariance(nn.Module):
         self.projection = None if rank is None else nn.Linear(in_channels, rank, bias=False)
 
     @property
+    def options(self) -> cpu.Options:
+        """Options of the compiled function."""
+        return cpu.Options(self.reduce == "sum", self.root, self.count)
+
+    @property
     def out_channels(self) -> int:
         """D + r(r+1)/2, plus one with ``count``; r is the rank, or D."""
         return self.length(self.in_channels, self.rank, self.count)
@@ -267,8 +272,7 @@ class MeanCovariance(nn.Module):
         index, ptr = segments(x, index, ptr, dim_size)
         projection = None if self.projection is None else self.projection.weight
         if is_supported(x):
-            options = cpu.Options(self.reduce == "sum", self.root, self.count)
-            return cpu.mean_covariance(x, projection, ptr, options, multiplicity)
+            return cpu.mean_covariance(x, projection, ptr, self.options, multiplicity)
         x, index, ptr = repeat_rows(x, index, ptr, multiplicity)
         mean = segment_mean(x, index, ptr)
         z, centre = (x, mean) if projection is None else (x @ projection.t(), mean @ projection.t())

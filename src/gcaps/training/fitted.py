@@ -59,7 +59,8 @@ class FittedNetwork:
 
     @torch.no_grad()
     def _stream(self, graphs: GraphSet, compute: Callable[[Batch], Tensor]) -> Floats:
-        self.network.eval()
+        if self.network.training:
+            self.network.eval()
         device = device_of(self.network)
         with reproducible(self.seed, int(getattr(self.config, "threads", 1))):
             return np.concatenate([compute(batch.to(device)).cpu().numpy() for batch in self._batches(graphs)])

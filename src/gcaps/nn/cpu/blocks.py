@@ -35,7 +35,7 @@ compiled: Callable[[F], F] = _njit(cache=True, **_options)
 compiled_part: Callable[[F], F] = _njit(no_cpython_wrapper=True, **_options)
 """Compile a function that only compiled functions call: without what Python needs to call it, and stored with them."""
 _threaded: Callable[[F], F] = _njit(cache=True, parallel=True, **_options)
-_forked = False
+_forked = _limited = False
 
 
 def is_supported(x: Tensor) -> bool:
@@ -84,16 +84,22 @@ class over_blocks:  # noqa: N801
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit matrix products in compiled code to one thread each."""
-    libraries = _libraries()
-    before = [library.get_num_threads() for library in libraries]
-    for library in libraries:
+    """Limit matrix products in compiled code to one thread each; within another such block, do nothing."""
+    global _limited
+    if _limited:
+        yield
+        return
+    threads = [(library, library.get_num_threads()) for library in _libraries()]
+    several = [(library, count) for library, count in threads if count != 1]
+    for library, _ in several:
         library.set_num_threads(1)
+    _limited = True
     try:
         yield
     finally:
-        for library, threads in zip(libraries, before, strict=True):
-            library.set_num_threads(threads)
+        _limited = False
+        for library, count in several:
+            library.set_num_threads(count)
 
 
 @cache

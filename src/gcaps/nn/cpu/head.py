@@ -46,7 +46,7 @@ class Head(nn.Sequential):
             out: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
             return out
         params = [p for layer in self if isinstance(layer, BatchNorm | nn.Linear) for p in (layer.weight, layer.bias)]
-        fused: Tensor = _Head.apply(x, list(self), *params)  # type: ignore[no-untyped-call]
+        fused: Tensor = HeadFunction.apply(x, list(self), *params)  # type: ignore[no-untyped-call]
         return fused
 
 
@@ -67,9 +67,12 @@ class _Dropped(NamedTuple):
     scale: float
 
 
-class _Head(torch.autograd.Function):
+class HeadFunction(torch.autograd.Function):
+    """All layers in one operation."""
+
     @staticmethod
     def forward(ctx: Any, x: Tensor, layers: list[nn.Module], *params: Tensor) -> Tensor:
+        """Output of the last layer."""
         current = x.detach().contiguous().numpy()
         weights = [p.detach().numpy() for p in params]
         saved: list[Any] = []
@@ -103,6 +106,7 @@ class _Head(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        """Gradients at x and of the parameters."""
         current = grad.contiguous().numpy().copy()
         grads: list[Tensor] = []
         weights = [*ctx.weights]

@@ -1,10 +1,13 @@
 """Compiled passes of a capsule layer (Eq. 5 with raw moments) over the blocks of a batch.
 
 Batch normalisation needs statistics of all nodes, so a pass is what lies between two normalisations. Each block goes
-through the whole pass while it is in the cache. U and G [P, b, (K+1)·h] hold, for each capsule component p and each
-node of a block, the K+1 orders of the filter polynomial side by side; with relations or gates they hold order 0, and
+through the whole pass while it is in the cache. U and G [b, P, K+1, h] hold, for each node of a block and each capsule
+component p, the K+1 orders of the filter polynomial side by side; with relations or gates they hold order 0, and
 :mod:`gcaps.nn.cpu.relations` has the others. A block has the nodes a … z − 1. Sums over nodes are taken in float64.
-Loops over nodes and entries call no functions: compiled code counts references to every array that it passes.
+
+Loops over nodes and entries call no functions and take no slices: compiled code counts references to every array that
+it passes. The last index of an array is the variable of the innermost loop alone, since a sum could be negative for all
+that the compiler knows, and the loop is then not vectorised.
 """
 
 from __future__ import annotations
@@ -13,36 +16,27 @@ import numpy as np
 from numba import prange
 
 from gcaps.nn.cpu.blocks import Array, compiled_part, over_blocks
-from gcaps.nn.cpu.relations import add_one_hot, add_relations, add_to_table, relations_backward
+from gcaps.nn.cpu.products import multiply, multiply_transposed
+from gcaps.nn.cpu.relations import add_relations, relations_backward
 from gcaps.nn.cpu.state import Gradient, Layer, Nodes, Output, Relations
 
 
 @over_blocks
 def first_layer(
-    nodes: Nodes,
-    rows: Relations,
-    one_hot_index: Array,
-    table: Array,
-    x: Array,
-    layer: Layer,
-    shift: Array,
-    statistics: Array,
+    nodes: Nodes, rows: Relations, one_hot_index: Array, table: Array, layer: Layer, shift: Array, statistics: Array
 ) -> None:
-    """First layer, on one-hot columns (indices [n, ·] into the rows of table [P, ·, (K+1)·h]) and dense columns x.
+    """First layer, on one-hot columns (indices [n, ·] into the rows of table [P, ·, (K+1)·h]) and dense columns.
 
     Writes the layer's powers and argument of normalisation, and the statistics [C, 2, P·h] of each block.
     """
-    cuts, weight, powers = nodes.cuts, layer.weight, layer.powers
+    cuts, P = nodes.cuts, len(layer.weight)
+    width = P * layer.weight.shape[2]
     for b in prange(len(cuts) - 1):
         a, z = cuts[b], cuts[b + 1]
-        U = np.zeros((len(weight), z - a, weight.shape[2]), weight.dtype)
-        mixed = np.empty((z - a, weight.shape[2]), weight.dtype)
-        write_powers(a, z, x, 0, layer.inverse_bound, powers)
-        for p in range(len(weight)):
-            add_one_hot(np.arange(a, z), one_hot_index, table[p], U[p])
-            if x.shape[1]:
-                np.dot(powers[p, a:z], weight[p], mixed)
-                add_rows(mixed, U[p])
+        U = np.zeros((z - a, width), layer.pre.dtype)
+        write_powers(a, z, layer)
+        choose_rows(a, z, one_hot_index, table, U)
+        mix(a, z, layer, U, True)
         if len(rows.ptr):
             add_relations(b, nodes, rows, one_hot_index, layer, U)
         apply_filter(a, z, nodes, U, layer, shift, statistics[b])
@@ -54,19 +48,18 @@ def next_layer(
     rows: Relations,
     one_hot_index: Array,
     before: Layer,
-    Z: Array,
     layer: Layer,
     shift: Array,
     statistics: Array,
 ) -> None:
     """Normalise and activate the layer ``before``, then mix and filter; see :func:`first_layer`."""
-    cuts, weight, powers = nodes.cuts, layer.weight, layer.powers
+    cuts, P = nodes.cuts, len(layer.weight)
+    width = P * layer.weight.shape[2]
     for b in prange(len(cuts) - 1):
         a, z = cuts[b], cuts[b + 1]
-        U = np.empty((len(weight), z - a, weight.shape[2]), weight.dtype)
-        activate(a, z, before, Z, layer.inverse_bound, powers)
-        for p in range(len(weight)):
-            np.dot(powers[p, a:z], weight[p], U[p])
+        U = np.empty((z - a, width), layer.pre.dtype)
+        activate(a, z, before, layer.input, layer.inverse_bound, layer.powers)
+        mix(a, z, layer, U, False)
         if len(rows.ptr):
             add_relations(b, nodes, rows, one_hot_index, layer, U)
         apply_filter(a, z, nodes, U, layer, shift, statistics[b])
@@ -85,7 +78,7 @@ def last_backward(cuts: Array, output: Output, layer: Layer, grad: Array, sums: 
     for b in prange(len(cuts) - 1):
         a, z = cuts[b], cuts[b + 1]
         copy_columns(a, z, output.grad, layer.column, grad)
-        gate(a, z, grad, output.Z, layer, sums[b])
+        gate(a, z, grad, output.Z, layer, np.empty((0, 0, 0), grad.dtype), 0.0, sums[b])
 
 
 @over_blocks
@@ -121,28 +114,27 @@ def layer_backward(
         grad_before: [n, ·] written, gradient behind the normalisation of the layer before.
         sums: [C, 2, ·] written, sums for the gradients of γ and β of the layer before.
     """
-    cuts, weight, powers = nodes.cuts, layer.weight, layer.powers
+    cuts, weight = nodes.cuts, layer.weight
     blocks, shares = len(cuts) - 1, len(weight_grad)
+    P, c, orders = weight.shape
+    transposed = np.ascontiguousarray(weight.transpose(0, 2, 1))
     for s in prange(shares):
-        product = np.empty(weight.shape[1:], weight.dtype)
         for b in range(s * blocks // shares, (s + 1) * blocks // shares):
             a, z = cuts[b], cuts[b + 1]
-            G = np.empty((len(weight), z - a, weight.shape[2]), weight.dtype)
-            through = np.empty((len(weight), z - a, weight.shape[1]), weight.dtype)
+            G = np.empty((z - a, P * orders), weight.dtype)
+            through = np.empty((P - 1, z - a, c), weight.dtype)
             filter_backward(a, z, nodes, layer, gradient, G)
-            for p in range(len(weight)):
-                if b == s * blocks // shares:
-                    np.dot(powers[p, a:z].T, G[p], weight_grad[s, p])
-                else:
-                    np.dot(powers[p, a:z].T, G[p], product)
-                    add_rows(product, weight_grad[s, p])
-                np.dot(G[p], weight[p].T, through[p])
+            mix_backward(a, z, layer, G, weight_grad[s], b > s * blocks // shares)
+            copy_columns(a, z, output.grad, before.column, grad_before)
+            multiply(z - a, c, orders, G, 0, P * orders, transposed, 0, c, grad_before, a * c, c, True)
+            for p in range(1, P):
+                left, top = p * orders, p * c * orders
+                into = (p - 1) * (z - a) * c
+                multiply(z - a, c, orders, G, left, P * orders, transposed, top, c, through, into, c, False)
             if len(rows.ptr):
                 grads = (relation_grad[s], relation_table_grad[s], gate_grad)
-                relations_backward(b, nodes, rows, one_hot_index, layer, G, *grads, through)
-            copy_columns(a, z, output.grad, before.column, grad_before)
-            powers_backward(a, z, powers, layer.inverse_bound, through, grad_before)
-            gate(a, z, grad_before, output.Z, before, sums[b])
+                relations_backward(b, nodes, rows, one_hot_index, layer, G, *grads, grad_before, through)
+            gate(a, z, grad_before, output.Z, before, through, layer.inverse_bound, sums[b])
 
 
 @over_blocks
@@ -163,72 +155,107 @@ def first_backward(
     Both [S, P, ·, (K+1)·h] are zero at the start; each share of the blocks adds its part. For ``relation_grad`` and
     ``gate_grad`` see :func:`layer_backward`.
     """
-    cuts, powers, dtype = nodes.cuts, layer.powers, layer.weight.dtype
+    cuts, dtype = nodes.cuts, layer.weight.dtype
     blocks, shares = len(cuts) - 1, len(table_grad)
+    width = len(layer.weight) * layer.weight.shape[2]
     for s in prange(shares):
-        product = np.empty(weight_grad.shape[2:], dtype)
         for b in range(s * blocks // shares, (s + 1) * blocks // shares):
             a, z = cuts[b], cuts[b + 1]
-            G = np.empty((weight_grad.shape[1], z - a, weight_grad.shape[3]), dtype)
+            G = np.empty((z - a, width), dtype)
             filter_backward(a, z, nodes, layer, gradient, G)
             if len(rows.ptr):
                 grads = (relation_grad[s], relation_table_grad[s], gate_grad)
-                relations_backward(b, nodes, rows, one_hot_index, layer, G, *grads, np.empty((0, 0, 0), dtype))
-            for p in range(len(G)):
-                if powers.shape[2]:
-                    np.dot(powers[p, a:z].T, G[p], product)
-                    add_rows(product, weight_grad[s, p])
-                add_to_table(np.arange(a, z), one_hot_index, G[p], table_grad[s, p])
+                nothing = np.empty((0, 0), dtype), np.empty((0, 0, 0), dtype)
+                relations_backward(b, nodes, rows, one_hot_index, layer, G, *grads, *nothing)
+            mix_backward(a, z, layer, G, weight_grad[s], True)
+            add_rows_chosen(a, z, one_hot_index, G, table_grad[s])
 
 
 @compiled_part
-def write_powers(a: int, z: int, x: Array, column: int, inverse_bound: float, powers: Array) -> None:
-    """powers[p−1] = x, bounded(x)², …, bounded(x)^P in the rows a … z − 1, with x / √(1 + (x · inverse_bound)²).
-
-    ``column`` is the first of the columns of x.
-    """
-    one, c, w = x.dtype.type(1), x.dtype.type(inverse_bound * inverse_bound), powers.shape[2]
-    for i in range(a, z):
-        for j in range(w):
-            powers[0, i, j] = x[i, column + j]
-        if len(powers) > 1:
-            for j in range(w):
-                v = x[i, column + j]
-                powers[1, i, j] = v * v / (one + c * v * v)
-        for p in range(2, len(powers)):
-            for j in range(w):
-                v = x[i, column + j]
-                powers[p, i, j] = powers[p - 1, i, j] * v / np.sqrt(one + c * v * v)
+def mix(a: int, z: int, layer: Layer, U: Array, add: bool) -> None:
+    """U_p = (F^⊙p) W_p for the rows a … z − 1; with ``add`` it is added."""
+    weight = layer.weight
+    P, c, orders = weight.shape
+    if c == 0:
+        return
+    given, width, n = layer.input.shape[1], P * orders, len(layer.input)
+    first = a * given + layer.read
+    multiply(z - a, orders, c, layer.input, first, given, weight, 0, orders, U, 0, width, add)
+    for p in range(1, P):
+        first, top = ((p - 1) * n + a) * c, p * c * orders
+        multiply(z - a, orders, c, layer.powers, first, c, weight, top, orders, U, p * orders, width, add)
 
 
 @compiled_part
-def powers_backward(a: int, z: int, powers: Array, inverse_bound: float, grads: Array, total: Array) -> None:
-    """total += grads[0] + Σ_p grads[p−1] · d bounded(x)^p / dx, p = 2..P, with x = powers[0], for the rows a … z − 1.
+def mix_backward(a: int, z: int, layer: Layer, G: Array, weight_grad: Array, add: bool) -> None:
+    """Gradient (F^⊙p)ᵀ G_p of the weights from the rows a … z − 1; with ``add`` it is added."""
+    P, c, orders = weight_grad.shape
+    if c == 0:
+        return
+    given, width, n = layer.input.shape[1], P * orders, len(layer.input)
+    first = a * given + layer.read
+    multiply_transposed(c, orders, z - a, layer.input, first, given, G, 0, width, weight_grad, 0, orders, add)
+    for p in range(1, P):
+        first, top = ((p - 1) * n + a) * c, p * c * orders
+        multiply_transposed(
+            c, orders, z - a, layer.powers, first, c, G, p * orders, width, weight_grad, top, orders, add
+        )
 
-    d bounded(x)^p / dx = p · bounded(x)^(p−1) · q³ with q = (1 + (x · inverse_bound)²)^−½; the first power is x itself.
-    ``grads`` has the rows of the block only.
-    """
-    one, c, w = total.dtype.type(1), total.dtype.type(inverse_bound * inverse_bound), total.shape[1]
+
+@compiled_part
+def choose_rows(a: int, z: int, one_hot_index: Array, table: Array, U: Array) -> None:
+    """U_p += the rows of the table for the one-hot columns of the nodes a … z − 1."""
+    P, _, width = table.shape
+    out = U.reshape(z - a, P, width)
     for i in range(a, z):
-        for j in range(w):
-            total[i, j] += grads[0, i - a, j]
-        if len(grads) > 1:
-            for j in range(w):
-                x = powers[0, i, j]
-                q = one / (one + c * x * x)
-                total[i, j] += (x + x) * q * q * grads[1, i - a, j]
-        for p in range(3, len(grads) + 1):
-            for j in range(w):
-                x = powers[0, i, j]
-                q = one / np.sqrt(one + c * x * x)
-                total[i, j] += total.dtype.type(p) * (x * q) ** (p - 1) * q * q * q * grads[p - 1, i - a, j]
+        for c in range(one_hot_index.shape[1]):
+            row = one_hot_index[i, c]
+            if row >= 0:
+                for p in range(P):
+                    for j in range(width):
+                        out[i - a, p, j] += table[p, row, j]
+
+
+@compiled_part
+def add_rows_chosen(a: int, z: int, one_hot_index: Array, G: Array, table_grad: Array) -> None:
+    """Add G_p of the nodes a … z − 1 to the rows of the table [P, ·, (K+1)·h] for their one-hot columns."""
+    P, _, width = table_grad.shape
+    given = G.reshape(z - a, P, width)
+    for i in range(a, z):
+        for c in range(one_hot_index.shape[1]):
+            row = one_hot_index[i, c]
+            if row >= 0:
+                for p in range(P):
+                    for j in range(width):
+                        table_grad[p, row, j] += given[i - a, p, j]
+
+
+@compiled_part
+def write_powers(a: int, z: int, layer: Layer) -> None:
+    """Powers of the dense columns x of the first layer in the rows a … z − 1; see :func:`activate`."""
+    x, powers = layer.input, layer.powers
+    c = x.dtype.type(layer.inverse_bound * layer.inverse_bound)
+    one = x.dtype.type(1)
+    for p in range(len(powers)):
+        for i in range(a, z):
+            for j in range(powers.shape[2]):
+                v = x[i, j]
+                if p == 0:
+                    powers[0, i, j] = v * v / (one + c * v * v)
+                else:
+                    powers[p, i, j] = powers[p - 1, i, j] * v / np.sqrt(one + c * v * v)
 
 
 @compiled_part
 def activate(a: int, z: int, layer: Layer, Z: Array, inverse_bound: float, powers: Array) -> None:
-    """Output of a layer in Z, max(γ · (pre − mean) · inverse + β, 0), and its powers unless that array is empty."""
-    pre, column = layer.pre, layer.column
-    w, zero = pre.shape[1], pre.dtype.type(0)
+    """Output of a layer in Z, y = max(γ · (pre − mean) · inverse + β, 0), and its powers.
+
+    powers[p−2] = bounded(y)^p, p = 2..P, in the rows a … z − 1, with y / √(1 + (y · inverse_bound)²).
+    """
+    pre = layer.pre
+    w, zero, one = pre.shape[1], pre.dtype.type(0), pre.dtype.type(1)
+    c, own = pre.dtype.type(inverse_bound * inverse_bound), layer.column // w
+    out = Z.reshape(len(Z), -1, w)
     scale, shift = np.empty(w, pre.dtype), np.empty(w, pre.dtype)
     for j in range(w):
         scale[j] = layer.gamma[j] * layer.inverse[j]
@@ -236,63 +263,77 @@ def activate(a: int, z: int, layer: Layer, Z: Array, inverse_bound: float, power
     for i in range(a, z):
         for j in range(w):
             y = scale[j] * pre[i, j] + shift[j]
-            Z[i, column + j] = y if y > zero else zero
-    if len(powers):
-        write_powers(a, z, Z, column, inverse_bound, powers)
+            out[i, own, j] = y if y > zero else zero
+        if len(powers):
+            for j in range(w):
+                y = out[i, own, j]
+                powers[0, i, j] = y * y / (one + c * y * y)
+        for p in range(1, len(powers)):
+            for j in range(w):
+                y = out[i, own, j]
+                powers[p, i, j] = powers[p - 1, i, j] * y / np.sqrt(one + c * y * y)
 
 
 @compiled_part
-def gate(a: int, z: int, grad: Array, Z: Array, layer: Layer, sums: Array) -> None:
-    """Set grad to 0 where the activation was 0; sums [2, w] = Σ_i grad_i and Σ_i grad_i · (pre_i − mean)."""
-    w, zero = grad.shape[1], grad.dtype.type(0)
-    pre, mean, column = layer.pre, layer.mean, layer.column
-    sums[:] = 0
-    plain, products = sums[0], sums[1]
+def gate(
+    a: int, z: int, grad: Array, Z: Array, layer: Layer, through: Array, inverse_bound: float, sums: Array
+) -> None:
+    """Complete the gradient at the output y of a layer, and set it to 0 where the activation was 0.
+
+    grad += Σ_p through[p−2] · d bounded(y)^p / dy, p = 2..P, with d bounded(y)^p / dy = p · bounded(y)^(p−1) · q³ and
+    q = (1 + (y · inverse_bound)²)^−½; ``through`` has the rows of the block only.
+    sums [2, w] = Σ_i grad_i and Σ_i grad_i · (pre_i − mean).
+    """
+    w, zero, one = grad.shape[1], grad.dtype.type(0), grad.dtype.type(1)
+    pre, mean, c = layer.pre, layer.mean, grad.dtype.type(inverse_bound * inverse_bound)
+    active, own = Z.reshape(len(Z), -1, w), layer.column // w
+    plain, products = np.zeros(w), np.zeros(w)
     for i in range(a, z):
-        g, active, u = grad[i], Z[i, column : column + w], pre[i]
+        if len(through):
+            for j in range(w):
+                y = active[i, own, j]
+                q = one / (one + c * y * y)
+                grad[i, j] += (y + y) * q * q * through[0, i - a, j]
+        for p in range(3, len(through) + 2):
+            for j in range(w):
+                y = active[i, own, j]
+                q = one / np.sqrt(one + c * y * y)
+                grad[i, j] += grad.dtype.type(p) * (y * q) ** (p - 1) * q * q * q * through[p - 2, i - a, j]
         for j in range(w):
-            g[j] = g[j] if active[j] > zero else zero
+            grad[i, j] = grad[i, j] if active[i, own, j] > zero else zero
         for j in range(w):
-            plain[j] += g[j]
+            plain[j] += grad[i, j]
         for j in range(w):
-            products[j] += g[j] * (u[j] - mean[j])
+            products[j] += grad[i, j] * (pre[i, j] - mean[j])
+    sums[0], sums[1] = plain, products
 
 
 @compiled_part
 def copy_columns(a: int, z: int, source: Array, column: int, out: Array) -> None:
     """out = source[:, column : column + w] in the rows a … z − 1."""
     w = out.shape[1]
+    given, own = source.reshape(len(source), -1, w), column // w
     for i in range(a, z):
-        to, row = out[i], source[i, column : column + w]
         for j in range(w):
-            to[j] = row[j]
+            out[i, j] = given[i, own, j]
 
 
 @compiled_part
-def add_rows(rows: Array, out: Array) -> None:
-    """out += rows"""
-    for i in range(len(rows)):
-        row, to = rows[i], out[i]
-        for j in range(len(row)):
-            to[j] += row[j]
-
-
-@compiled_part
-def add_product(a: int, z: int, nodes: Nodes, U: Array, read: int, write: int, h: int) -> None:
-    """U[:, write : write + h] += M U[:, read : read + h] for the rows of a block."""
-    rowptr, col, value, diagonal = nodes.rowptr, nodes.col, nodes.value, nodes.diagonal
+def add_product(a: int, z: int, nodes: Nodes, U: Array, p: int, read: int, write: int) -> None:
+    """U[:, p, write] += M U[:, p, read] for the rows of a block."""
+    rowptr, col, value, diagonal, h = nodes.rowptr, nodes.col, nodes.value, nodes.diagonal, U.shape[3]
     for i in range(a, z):
         if len(diagonal):
             for j in range(h):
-                U[i - a, write + j] += diagonal[i] * U[i - a, read + j]
-        if len(value):
-            for e in range(rowptr[i], rowptr[i + 1]):
+                U[i - a, p, write, j] += diagonal[i] * U[i - a, p, read, j]
+        for e in range(rowptr[i], rowptr[i + 1]):
+            t = col[e] - a
+            if len(value):
                 for j in range(h):
-                    U[i - a, write + j] += value[e] * U[col[e] - a, read + j]
-        else:
-            for e in range(rowptr[i], rowptr[i + 1]):
+                    U[i - a, p, write, j] += value[e] * U[t, p, read, j]
+            else:
                 for j in range(h):
-                    U[i - a, write + j] += U[col[e] - a, read + j]
+                    U[i - a, p, write, j] += U[t, p, read, j]
 
 
 @compiled_part
@@ -303,55 +344,51 @@ def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Ar
     the shift is close to the mean.
     """
     multiplicity, h, pre = nodes.multiplicity, layer.hidden, layer.pre
+    P, w = len(layer.weight), pre.shape[1]
+    parts, out = U.reshape(z - a, P, -1, h), pre.reshape(len(pre), P, h)
+    for p in range(P):
+        for k in range(parts.shape[2] - 1, 0, -1):
+            add_product(a, z, nodes, parts, p, k, k - 1)
     count = 0.0
-    orders = U.shape[2] // h
-    statistics[:] = 0
-    sums, squares = statistics[0], statistics[1]
-    for p in range(len(U)):
-        for k in range(orders - 1, 0, -1):
-            add_product(a, z, nodes, U[p], k * h, (k - 1) * h, h)
+    sums, squares = np.zeros(w), np.zeros(w)
     for i in range(a, z):
-        row = pre[i]
-        for p in range(len(U)):
-            own, out = U[p, i - a, :h], row[p * h : p * h + h]
+        for p in range(P):
             for j in range(h):
-                out[j] = own[j]
+                out[i, p, j] = parts[i - a, p, 0, j]
         m = np.float64(multiplicity[i]) if len(multiplicity) else 1.0
         count += m
-        for j in range(len(sums)):
-            d = np.float64(row[j] - shift[j])
+        for j in range(w):
+            d = np.float64(pre[i, j] - shift[j])
             sums[j] += m * d
             squares[j] += m * d * d
-    for j in range(len(sums)):
+    for j in range(w):
         mean = sums[j] / count
-        squares[j] = max(squares[j] - sums[j] * mean, 0.0)
-        sums[j] = mean + shift[j]
+        statistics[1, j] = max(squares[j] - sums[j] * mean, 0.0)
+        statistics[0, j] = mean + shift[j]
 
 
 @compiled_part
 def filter_backward(a: int, z: int, nodes: Nodes, layer: Layer, gradient: Gradient, G: Array) -> None:
     """G_0 = scale · grad − m (constant + slope · (pre − mean)), the gradient of the normalisation; G_k = Mᵀ G_(k−1)."""
-    multiplicity, h = nodes.multiplicity, layer.hidden
-    pre, mean, grad, coefficients = layer.pre, layer.mean, gradient.grad, gradient.coefficients
-    orders = G.shape[2] // h
-    for p in range(len(G)):
-        left, right = p * h, p * h + h
-        s, k = coefficients[0, left:right], coefficients[2, left:right]
-        c, all_c, all_k = np.empty(h, grad.dtype), np.empty(h, grad.dtype), np.empty(h, grad.dtype)
-        for j in range(h):
-            c[j] = coefficients[1, left + j] - k[j] * mean[left + j]
-            all_c[j], all_k[j] = c[j], k[j]
-        for i in range(a, z):
-            out, g, u = G[p, i - a, :h], grad[i, left:right], pre[i, left:right]
-            if len(multiplicity):
-                for j in range(h):
-                    all_c[j] = multiplicity[i] * c[j]
-                for j in range(h):
-                    all_k[j] = multiplicity[i] * k[j]
+    multiplicity, h, pre = nodes.multiplicity, layer.hidden, layer.pre
+    P, w, grad = len(layer.weight), pre.shape[1], gradient.grad
+    s, c, k = np.empty(w, grad.dtype), np.empty(w, grad.dtype), np.empty(w, grad.dtype)
+    for j in range(w):
+        s[j], k[j] = gradient.coefficients[0, j], gradient.coefficients[2, j]
+        c[j] = gradient.coefficients[1, j] - k[j] * layer.mean[j]
+    parts, one = G.reshape(z - a, P, -1, h), grad.dtype.type(1)
+    row = np.empty((P, h), grad.dtype)
+    flat = row.reshape(w)
+    for i in range(a, z):
+        m = multiplicity[i] if len(multiplicity) else one
+        for j in range(w):
+            flat[j] = s[j] * grad[i, j] - m * (c[j] + k[j] * pre[i, j])
+        for p in range(P):
             for j in range(h):
-                out[j] = s[j] * g[j] - all_c[j]
-            for j in range(h):
-                out[j] -= all_k[j] * u[j]
-        G[p, :, h:] = 0
-        for order in range(1, orders):
-            add_product(a, z, nodes, G[p], (order - 1) * h, order * h, h)
+                parts[i - a, p, 0, j] = row[p, j]
+    for p in range(P):
+        for order in range(1, parts.shape[2]):
+            for i in range(z - a):
+                for j in range(h):
+                    parts[i, p, order, j] = 0
+            add_product(a, z, nodes, parts, p, order - 1, order)

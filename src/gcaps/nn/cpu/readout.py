@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from gcaps.nn.cpu.blocks import PARTIAL_SUMS, Array, compiled_part, cut, one_blas_thread, over_blocks
-from gcaps.nn.cpu.layers import add_rows
+from gcaps.nn.cpu.products import multiply, multiply_transposed
 
 EPSILON = 1e-4
 """ε of the signed root sign(c)·(√(|c| + ε) − √ε)."""
@@ -37,7 +37,7 @@ def mean_covariance(
 
     Row i represents multiplicity[i] nodes, or one.
     """
-    found: Tensor = _MeanCovariance.apply(x, projection, ptr, options, multiplicity)  # type: ignore[no-untyped-call]
+    found: Tensor = MeanCovarianceFunction.apply(x, projection, ptr, options, multiplicity)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -60,11 +60,14 @@ class _Given(NamedTuple):
     """[n, r] written by the forward pass: centred columns of the covariance, times √m for a row of m nodes."""
 
 
-class _MeanCovariance(torch.autograd.Function):
+class MeanCovarianceFunction(torch.autograd.Function):
+    """:func:`mean_covariance`."""
+
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, projection: Tensor | None, ptr: Tensor, options: Options, multiplicity: Tensor | None
     ) -> Tensor:
+        """[B, ·] vectors."""
         x = x.detach().contiguous()
         weight = x.new_empty(0, x.size(1)) if projection is None else projection.detach().contiguous()
         where, D, r = ptr.numpy(), x.size(1), len(weight) or x.size(1)
@@ -85,6 +88,7 @@ class _MeanCovariance(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients at x and at the projection."""
         x, projection, out = ctx.saved_tensors
         given: _Given = ctx.given
         grad_x = torch.empty_like(x)
@@ -111,9 +115,9 @@ def _mean(x: Array, multiplicity: Array, a: int, z: int, total: Array, out: Arra
     """out[:c] = mean of the rows a … z − 1 of x [n, c]; ``total`` [c] float64 is a buffer for the sums."""
     total[:] = 0
     for i in range(a, z):
-        row, m = x[i], np.float64(multiplicity[i]) if len(multiplicity) else 1.0
+        m = np.float64(multiplicity[i]) if len(multiplicity) else 1.0
         for j in range(len(total)):
-            total[j] += m * row[j]
+            total[j] += m * x[i, j]
     count = max(_nodes(multiplicity, a, z), 1.0)
     for j in range(len(total)):
         out[j] = total[j] / count
@@ -159,13 +163,14 @@ def _unpack(grad: Array, found: Array, scale: float, root: bool, S: Array) -> No
 def forward(given: _Given, out: Array) -> None:
     """Write out [B, D + r(r+1)/2 (+ 1)] except for what follows the triangle, and given.centred."""
     graphs, ptr, multiplicity, x, projection, total, root, centred = given
-    D, r = x.shape[1], centred.shape[1]
+    D, r, one = x.shape[1], centred.shape[1], x.dtype.type(1)
+    transposed = np.ascontiguousarray(projection.T)
     for b in prange(len(graphs) - 1):
         C, middle = np.empty((r, r), x.dtype), np.empty(r, x.dtype)
         wide, narrow = np.empty(D), np.empty(r)
         begin, end = ptr[graphs[b]], ptr[graphs[b + 1]]
         if len(projection):
-            np.dot(x[begin:end], projection.T, centred[begin:end])
+            multiply(end - begin, r, D, x, begin * D, D, transposed, 0, r, centred, begin * r, r, False)
         else:
             for i in range(begin, end):
                 for j in range(r):
@@ -179,14 +184,10 @@ def forward(given: _Given, out: Array) -> None:
                     out[g, j] *= nodes
             _mean(centred, multiplicity, a, z, narrow, middle)
             for i in range(a, z):
-                row = centred[i]
+                m = np.sqrt(multiplicity[i]) if len(multiplicity) else one
                 for j in range(r):
-                    row[j] -= middle[j]
-                if len(multiplicity):
-                    m = np.sqrt(multiplicity[i])
-                    for j in range(r):
-                        row[j] *= m
-            np.dot(centred[a:z].T, centred[a:z], C)
+                    centred[i, j] = m * (centred[i, j] - middle[j])
+            multiply_transposed(r, r, z - a, centred, a * r, r, centred, a * r, r, C, 0, r, False)
             _pack(C, 1.0 if total else 1.0 / max(nodes, 1.0), root, out[g, D:])
 
 
@@ -201,42 +202,33 @@ def backward(given: _Given, out: Array, grad: Array, grad_x: Array, grad_project
     D, r = x.shape[1], centred.shape[1]
     blocks, shares = len(graphs) - 1, len(grad_projection)
     for s in prange(shares):
-        S, product = np.empty((r, r), x.dtype), np.empty((len(projection), D), x.dtype)
+        S = np.empty((r, r), x.dtype)
         for b in range(s * blocks // shares, (s + 1) * blocks // shares):
             begin, end = ptr[graphs[b]], ptr[graphs[b + 1]]
-            rows = np.empty((end - begin, r), x.dtype)
-            mean, share = np.empty(D, x.dtype), np.empty(D, x.dtype)
+            rows, mean = np.empty((end - begin, r), x.dtype), np.empty(D, x.dtype)
             for g in range(graphs[b], graphs[b + 1]):
                 a, z = ptr[g], ptr[g + 1]
-                scale = 1.0 if total else 1.0 / max(_nodes(multiplicity, a, z), 1.0)
-                _unpack(grad[g, D:], out[g, D:], scale, root, S)
-                np.dot(centred[a:z], S, rows[a - begin : z - begin])
-            if len(multiplicity):
-                for i in range(begin, end):
-                    m = np.sqrt(multiplicity[i])
-                    for j in range(r):
-                        rows[i - begin, j] *= m
-            if not len(projection):
-                for i in range(begin, end):
-                    for j in range(D):
-                        grad_x[i, j] = rows[i - begin, j]
-            else:
-                np.dot(rows, projection, grad_x[begin:end])
-                if b == s * blocks // shares:
-                    np.dot(rows.T, x[begin:end], grad_projection[s])
-                else:
-                    np.dot(rows.T, x[begin:end], product)
-                    add_rows(product, grad_projection[s])
-            for g in range(graphs[b], graphs[b + 1]):
-                a, z = ptr[g], ptr[g + 1]
-                count = grad.dtype.type(1.0 if total else max(_nodes(multiplicity, a, z), 1.0))
+                nodes = max(_nodes(multiplicity, a, z), 1.0)
+                _unpack(grad[g, D:], out[g, D:], 1.0 if total else 1.0 / nodes, root, S)
+                multiply(z - a, r, r, centred, a * r, r, S, 0, r, rows, (a - begin) * r, r, False)
+                count = grad.dtype.type(1.0 if total else nodes)
                 for j in range(D):
                     mean[j] = grad[g, j] / count
-                    share[j] = mean[j]
                 for i in range(a, z):
                     if len(multiplicity):
+                        root_of_m = np.sqrt(multiplicity[i])
+                        for j in range(r):
+                            rows[i - begin, j] *= root_of_m
                         for j in range(D):
-                            share[j] = multiplicity[i] * mean[j]
-                    to = grad_x[i]
+                            grad_x[i, j] = multiplicity[i] * mean[j]
+                    else:
+                        for j in range(D):
+                            grad_x[i, j] = mean[j]
+            if len(projection):
+                add = b > s * blocks // shares
+                multiply(end - begin, D, r, rows, 0, r, projection, 0, D, grad_x, begin * D, D, True)
+                multiply_transposed(r, D, end - begin, rows, 0, r, x, begin * D, D, grad_projection, s * r * D, D, add)
+            else:
+                for i in range(begin, end):
                     for j in range(D):
-                        to[j] += share[j]
+                        grad_x[i, j] += rows[i - begin, j]

@@ -116,12 +116,17 @@ def entry_values(p: int, nodes: Nodes, rows: Relations, begin: int, out: Array) 
 
 
 @compiled_part
-def gather(node: Array, values: Array, out: Array) -> None:
-    """out = values[node]"""
+def gather(node: Array, layer: Layer, p: int, out: Array) -> None:
+    """Rows of the power p + 1 of the dense input of a layer for some nodes."""
+    given, powers, read = layer.input, layer.powers, layer.read
     for row in range(len(out)):
         i = node[row]
-        for j in range(out.shape[1]):
-            out[row, j] = values[i, j]
+        if p == 0:
+            for j in range(out.shape[1]):
+                out[row, j] = given[i, read + j]
+        else:
+            for j in range(out.shape[1]):
+                out[row, j] = powers[p - 1, i, j]
 
 
 @compiled_part
@@ -170,7 +175,7 @@ def add_to_table(node: Array, one_hot_index: Array, rows: Array, table: Array) -
 
 @compiled_part
 def add_relations(b: int, nodes: Nodes, rows: Relations, one_hot_index: Array, layer: Layer, U: Array) -> None:
-    """U [P, b, h] += Σ_r Σ_k M_r^k F^⊙p W_prk for the nodes of block b; writes ``layer.mixed``.
+    """U [b, P·h] += Σ_r Σ_k M_r^k F^⊙p W_prk for the nodes of block b; writes ``layer.mixed``.
 
     ``one_hot_index`` [n, ·] are the columns of the input of the first layer that are one.
     """
@@ -186,7 +191,7 @@ def add_relations(b: int, nodes: Nodes, rows: Relations, one_hot_index: Array, l
     values = np.empty(end - begin, U.dtype)
     for p in range(P):
         if c:
-            gather(node, layer.powers[p], X)
+            gather(node, layer, p, X)
         else:
             V[:] = 0
         for r in range(R):
@@ -203,8 +208,8 @@ def add_relations(b: int, nodes: Nodes, rows: Relations, one_hot_index: Array, l
             for m in range(last - first):
                 for j in range(width):
                     mixed[p, first + m, j] = V[m, j]
-        add_entries(values, row, a, U[p], 0, source, first, V, 0, h)
-        add_entries(share, node, a, U[p], 0, own, 0, V, 0, h)
+        add_entries(values, row, a, U, p * h, source, first, V, 0, h)
+        add_entries(share, node, a, U, p * h, own, 0, V, 0, h)
 
 
 @compiled_part
@@ -218,6 +223,7 @@ def relations_backward(
     weight_grad: Array,
     table_grad: Array,
     gate_grad: Array,
+    grad_before: Array,
     through: Array,
 ) -> None:
     """Backward pass of :func:`add_relations`.
@@ -228,11 +234,12 @@ def relations_backward(
         rows: with the transposed filters.
         one_hot_index: [n, ·] columns of the input of the first layer that are one.
         layer: the layer.
-        G: [P, b, h] gradient at U.
+        G: [b, P·h] gradient at U.
         weight_grad: gradient of ``layer.relation_weight`` is added.
         table_grad: gradient of ``layer.relation_table`` is added.
         gate_grad: [P, e] gradient of the values of the transposed filter is added; empty if there are no gates.
-        through: [P, b, c] gradient at the powers is added; empty in the first layer.
+        grad_before: [n, c] gradient at the dense input is added; empty in the first layer.
+        through: [P−1, b, c] gradient at its powers is added.
     """
     weight, h = layer.relation_weight, layer.hidden
     P, R, c, width = weight.shape
@@ -248,15 +255,15 @@ def relations_backward(
     for p in range(P):
         H[:] = 0
         entry_values(p, nodes, rows, begin, values)
-        add_entries(values, target, first, H, 0, col, a, G[p], 0, h)  # H_1 = M_rᵀ G
-        add_entries(share, own, 0, H, 0, node, a, G[p], 0, h)
+        add_entries(values, target, first, H, 0, col, a, G, p * h, h)  # H_1 = M_rᵀ G
+        add_entries(share, own, 0, H, 0, node, a, G, p * h, h)
         for write in range(h, width, h):  # H_k = M_rᵀ H_(k−1)
             add_entries(values, target, first, H, write, source, first, H, write - h, h)
             add_entries(share, own, 0, H, write, own, 0, H, write - h, h)
         if len(gate_grad):
-            gates_backward(rows, begin, end, a, first, G[p], H, layer.mixed[p], gate_grad[p])
+            gates_backward(rows, begin, end, a, first, G, p * h, h, H, layer.mixed[p], gate_grad[p])
         if c:
-            gather(node, layer.powers[p], X)
+            gather(node, layer, p, X)
         for r in range(R):
             s, t = rows.ptr[b, r] - first, rows.ptr[b, r + 1] - first
             if c and s < t:
@@ -265,28 +272,40 @@ def relations_backward(
                 for i in range(c):
                     for j in range(width):
                         total[i, j] += product[i, j]
-                if len(through):
+                if len(grad_before):
                     np.dot(H[s:t], weight[p, r].T, Y[s:t])
             if table_grad.shape[2] and s < t:
                 add_to_table(node[s:t], one_hot_index, H[s:t], table_grad[p, r])
-        if len(through):
-            add_entries(ones, node, a, through[p], 0, own, 0, Y, 0, c)
+        if len(grad_before) and p == 0:
+            add_entries(ones, node, 0, grad_before, 0, own, 0, Y, 0, c)
+        elif len(grad_before):
+            add_entries(ones, node, a, through[p - 1], 0, own, 0, Y, 0, c)
 
 
 @compiled_part
 def gates_backward(
-    rows: Relations, begin: int, end: int, a: int, first: int, G: Array, H: Array, mixed: Array, gate_grad: Array
+    rows: Relations,
+    begin: int,
+    end: int,
+    a: int,
+    first: int,
+    G: Array,
+    read: int,
+    h: int,
+    H: Array,
+    mixed: Array,
+    gate_grad: Array,
 ) -> None:
-    """Add the gradient of the values: at entry (i, j) of M_r, Σ_k ⟨H_(k−1) of i, V_k of j⟩ with H_0 = G.
+    """Add the gradient of the values: at entry (i, j) of M_r, Σ_k ⟨H_(k−1) of i, V_k of j⟩.
 
-    The entries are those of the transposed filters, so j is the target here.
+    H_0 are the h columns of G from ``read`` on. The entries are those of the transposed filters, so j is the target here.
     """
     entry, col, source, target, part = rows.entry, rows.col, rows.source, rows.target, rows.part
-    h, rest = G.shape[1], H.shape[1] - G.shape[1]
+    rest = H.shape[1] - h
     for q in range(begin, end):
         total = G.dtype.type(0)
         for j in range(h):
-            total += G[col[q] - a, j] * mixed[target[q], j]
+            total += G[col[q] - a, read + j] * mixed[target[q], j]
         for j in range(rest):
             total += H[source[q] - first, j] * mixed[target[q], h + j]
         gate_grad[entry[q]] += total * part[q] if len(part) else total

@@ -24,7 +24,7 @@ from gcaps.nn.cpu import layers as kernels
 from gcaps.nn.cpu.blocks import PARTIAL_SUMS, Array, compiled, cut, is_supported, one_blas_thread
 from gcaps.nn.cpu.relations import no_relations, relation_rows, transposed_relations
 from gcaps.nn.cpu.state import Gradient, Layer, Nodes, Output, Relations
-from gcaps.nn.distributed import merged_statistics, sum_over_processes
+from gcaps.nn.distributed import is_distributed, merged_statistics, sum_over_processes
 from gcaps.nn.filters import Filter
 
 INPUT_PARTIAL_SUMS = 8
@@ -39,6 +39,7 @@ def can_fuse(convs: Sequence[nn.Module], batch: Batch, M: Filter) -> bool:
         and M.basis == "powers"
         and not M.requires_grad
         and all(isinstance(conv, GraphCapsuleConv) and _is_default(conv) for conv in convs)
+        and len({conv.width for conv in convs}) == 1
     )
 
 
@@ -48,8 +49,16 @@ def _is_default(conv: GraphCapsuleConv) -> bool:
 
 def capsule_stack(convs: Sequence[GraphCapsuleConv], batch: Batch, M: Filter) -> Tensor:
     """Z [n, Σ P·h]: the flattened outputs of all layers, side by side."""
+    given, params = arguments(convs, batch, M)
+    Z: Tensor = CapsuleStack.apply(given, batch.dense, *params)  # type: ignore[no-untyped-call]
+    return Z
+
+
+def arguments(convs: Sequence[GraphCapsuleConv], batch: Batch, M: Filter) -> tuple[Input, list[Tensor]]:
+    """Return what :class:`CapsuleStack` needs besides node features, and each layer's weights, γ, β and gates."""
     norms, bounds, params = [], [], []
     scale = M.off.value
+    none = batch.dense.new_empty(0, 0)
     for conv in convs:
         assert conv.norm is not None
         bound = conv.capsule.bound
@@ -58,20 +67,20 @@ def capsule_stack(convs: Sequence[GraphCapsuleConv], batch: Batch, M: Filter) ->
         gates = conv.gates(M.edge_attr)
         if gates is not None and scale is not None:
             gates = gates * scale.to(gates.dtype).unsqueeze(1)
-        gated = batch.dense.new_empty(0, 0) if gates is None else gates.t().contiguous()
+        gated = none if gates is None else gates.t().contiguous()
         params += [conv.relation_weight(M.relations), conv.norm.weight, conv.norm.bias, gated]
     ptr, like = batch.ptr.numpy(), batch.dense.numpy()
-    none = np.empty((len(like), 0), np.int32)
-    one_hot_index = none if batch.one_hot_index is None else batch.one_hot_index.numpy()
+    no_columns = np.empty((len(like), 0), np.int32)
+    one_hot_index = no_columns if batch.one_hot_index is None else batch.one_hot_index.numpy()
     multiplicity = np.empty(0, like.dtype) if batch.multiplicity is None else batch.multiplicity.numpy()
     with_edges = M.relation is not None or convs[0].gate is not None
     reverse = reverse_arcs(batch.rowptr.numpy(), batch.col.numpy()) if with_edges else None
-    given = _Input(norms, bounds, M, one_hot_index, batch.one_hot, ptr[cut(ptr)], multiplicity, reverse)
-    Z: Tensor = _CapsuleStack.apply(given, batch.dense, *params)  # type: ignore[no-untyped-call]
-    return Z
+    return Input(norms, bounds, M, one_hot_index, batch.one_hot, ptr[cut(ptr)], multiplicity, reverse), params
 
 
-class _Input(NamedTuple):
+class Input(NamedTuple):
+    """What the layers read besides node features, and their normalisations."""
+
     norms: Sequence[nn.BatchNorm1d]
     inverse_bounds: list[float]
     M: Filter
@@ -105,21 +114,22 @@ class _Input(NamedTuple):
             shares = nodes.diagonal[:, None]
         return relation_rows(nodes, relation, shares, M.relations)
 
-    def parts(self, weight: Tensor) -> tuple[Tensor, Tensor]:
+    def parts(self, weight: Array) -> tuple[Array, Array]:
         """[P, c, (K+1)·h] and [P, R, c, K·h]: weights of all nodes and of relations; order 0 is of all nodes."""
         P, c, count, h = weight.shape
         if self.reverse is None:
-            return weight.flatten(2), weight.new_empty(P, 0, c, 0)
+            return weight.reshape(P, c, count * h), np.empty((P, 0, c, 0), weight.dtype)
         R = self.M.relations
         others = weight[:, :, 1:].reshape(P, c, R, (count - 1) // R * h)
-        return weight[:, :, 0], others.transpose(1, 2)
+        return weight[:, :, 0], others.transpose(0, 2, 1, 3)
 
-    def joined(self, own: Tensor, others: Tensor, like: Tensor) -> Tensor:
+    def joined(self, own: Array, others: Array, like: Array) -> Tensor:
         """Inverse of :meth:`parts`."""
         if self.reverse is None:
-            return own.view_as(like)
+            return torch.from_numpy(own.reshape(like.shape))
         P, c, count, h = like.shape
-        return torch.cat([own.view(P, c, 1, h), others.transpose(1, 2).reshape(P, c, count - 1, h)], dim=2)
+        rest = others.transpose(0, 2, 1, 3).reshape(P, c, count - 1, h)
+        return torch.from_numpy(np.concatenate([own.reshape(P, c, 1, h), rest], axis=2))
 
     def counts(self) -> Array:
         """[C] float64 number of nodes of each block."""
@@ -130,46 +140,52 @@ class _Input(NamedTuple):
         return np.diff(offset[self.cuts])
 
 
-class _CapsuleStack(torch.autograd.Function):
+class CapsuleStack(torch.autograd.Function):
+    """All layers in one operation."""
+
     @staticmethod
-    def forward(ctx: Any, given: _Input, dense: Tensor, *params: Tensor) -> Tensor:
+    def forward(ctx: Any, given: Input, dense: Tensor, *params: Tensor) -> Tensor:
+        """Z"""
         counts, n = given.counts(), len(dense)
         widths = [w.size(0) * w.size(3) for w in params[::4]]
         Z = dense.new_empty(n, sum(widths))
-        z, x = Z.numpy(), dense.contiguous().numpy()
+        z, x = Z.detach().numpy(), dense.contiguous().numpy()
         nodes = given.nodes(z)
         rows = given.rows(nodes)
         layers: list[Layer] = []
+        arrays = [p.detach().numpy() for p in params]
         with one_blas_thread():
             for number, (norm, bound, width) in enumerate(zip(given.norms, given.inverse_bounds, widths, strict=True)):
-                weight, gamma, beta, gated = (p.detach() for p in params[4 * number : 4 * number + 4])
+                weight, gamma, beta, gated = arrays[4 * number : 4 * number + 4]
                 own, others = given.parts(weight)
                 first, one_hot = number == 0, given.one_hot if number == 0 else 0
                 powers_of_one = _powers_of_one(bound, weight)
                 statistics = np.empty((len(nodes.cuts) - 1, 2, width))
-                kept = (len(gated), len(rows.node), others.size(3)) if len(gated) else (0, 0, 0)
+                kept = (len(gated), len(rows.node), others.shape[3]) if len(gated) else (0, 0, 0)
                 layer = Layer(
-                    own[:, one_hot:].contiguous().numpy(),
-                    others[:, :, one_hot:].contiguous().numpy(),
-                    (others[:, :, :one_hot] * powers_of_one.unsqueeze(1)).contiguous().numpy(),
-                    weight.size(3),
+                    np.ascontiguousarray(own[:, one_hot:]),
+                    np.ascontiguousarray(others[:, :, one_hot:]),
+                    np.ascontiguousarray(others[:, :, :one_hot] * powers_of_one[:, None]),
+                    weight.shape[3],
                     bound,
-                    np.empty((len(own), n, x.shape[1] if first else widths[number - 1]), z.dtype),
+                    x if first else z,
+                    0 if first else sum(widths[: number - 1]),
+                    np.empty((len(own) - 1, n, x.shape[1] if first else widths[number - 1]), z.dtype),
                     np.empty((n, width), z.dtype),
                     np.empty(width, z.dtype),
                     np.empty(width, z.dtype),
-                    gamma.numpy(),
-                    beta.numpy(),
+                    gamma,
+                    beta,
                     sum(widths[:number]),
                     np.empty(kept, z.dtype),
                 )
-                nodes = nodes._replace(gated=gated.numpy())
+                nodes = nodes._replace(gated=gated)
                 shift = _running(norm)[0]
                 if first:
-                    table = (own[:, :one_hot] * powers_of_one).contiguous().numpy()
-                    kernels.first_layer(nodes, rows, given.one_hot_index, table, x, layer, shift, statistics)
+                    table = np.ascontiguousarray(own[:, :one_hot] * powers_of_one)
+                    kernels.first_layer(nodes, rows, given.one_hot_index, table, layer, shift, statistics)
                 else:
-                    kernels.next_layer(nodes, rows, given.one_hot_index, layers[-1], z, layer, shift, statistics)
+                    kernels.next_layer(nodes, rows, given.one_hot_index, layers[-1], layer, shift, statistics)
                 _normalize(norm, statistics, counts, layer)
                 layers.append(layer)
         kernels.last_output(nodes.cuts, layers[-1], z, np.empty((0, 0, 0), z.dtype))
@@ -181,9 +197,10 @@ class _CapsuleStack(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_Z: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients of the parameters."""
         given, layers = ctx.given, ctx.layers
-        Z, *params = (t.detach() for t in ctx.saved_tensors)
-        output = Output(Z.numpy(), grad_Z.contiguous().numpy())
+        Z, *params = (t.detach().numpy() for t in ctx.saved_tensors)
+        output = Output(Z, grad_Z.contiguous().numpy())
         dtype, nodes, blocks = output.Z.dtype, given.nodes(output.Z, transposed=True), len(given.cuts) - 1
         rows = given.rows(nodes, ctx.rows)
         count = int(given.counts().sum())
@@ -196,9 +213,9 @@ class _CapsuleStack(torch.autograd.Function):
                 weight, gated, total = params[4 * number], params[4 * number + 3], sums.sum(axis=0)
                 grads[4 * number + 1] = torch.from_numpy((total[1] * layer.inverse).astype(dtype))
                 grads[4 * number + 2] = torch.from_numpy(total[0].astype(dtype))
-                gate_grad = np.zeros_like(gated.numpy())
+                gate_grad = np.zeros_like(gated)
                 if len(gated):
-                    nodes = nodes._replace(gated=np.ascontiguousarray(gated.numpy()[:, given.reverse]))
+                    nodes = nodes._replace(gated=np.ascontiguousarray(gated[:, given.reverse]))
                     grads[4 * number + 3] = torch.from_numpy(gate_grad)
                 gradient = Gradient(grad, _coefficients(total, count, layer, ctx.training[number]))
                 shares = min(blocks, PARTIAL_SUMS if number else INPUT_PARTIAL_SUMS)
@@ -213,9 +230,11 @@ class _CapsuleStack(torch.autograd.Function):
                         *(weight_grad, table_grad, relation_grad, relation_table_grad, gate_grad),
                     )
                     ones = _powers_of_one(layer.inverse_bound, weight)
-                    own = torch.cat([_summed(table_grad) * ones, _summed(weight_grad)], dim=1)
-                    table = _summed(relation_table_grad) * ones.unsqueeze(1)
-                    grads[0] = given.joined(own, torch.cat([table, _summed(relation_grad)], dim=2), weight)
+                    own = np.concatenate([table_grad.sum(axis=0) * ones, weight_grad.sum(axis=0)], axis=1)
+                    others = np.concatenate(
+                        [relation_table_grad.sum(axis=0) * ones[:, None], relation_grad.sum(axis=0)], axis=2
+                    )
+                    grads[0] = given.joined(own, others, weight)
                     break
                 before: Layer = layers[number - 1]
                 weight_grad = np.empty((shares, *layer.weight.shape), dtype)
@@ -224,22 +243,18 @@ class _CapsuleStack(torch.autograd.Function):
                     *(nodes, rows, index, layer, gradient, before, output),
                     *(weight_grad, relation_grad, relation_table_grad, gate_grad, grad, sums),
                 )
-                grads[4 * number] = given.joined(_summed(weight_grad), _summed(relation_grad), weight)
+                grads[4 * number] = given.joined(weight_grad.sum(axis=0), relation_grad.sum(axis=0), weight)
         for number in range(3, len(grads), 4):
             if (gate := grads[number]) is not None:  # found for the transpose
                 grads[number] = gate[:, given.reverse]
         return None, None, *grads
 
 
-def _summed(parts: Array) -> Tensor:
-    """Sum over the first axis."""
-    return torch.from_numpy(parts).sum(0)
-
-
-def _powers_of_one(inverse_bound: float, weight: Tensor) -> Tensor:
+def _powers_of_one(inverse_bound: float, weight: Array) -> Array:
     """[P, 1, 1] powers of a one: 1, bounded(1)², …"""
     base = (1 + inverse_bound**2) ** -0.5
-    return weight.new_tensor([1.0] + [base**p for p in range(2, len(weight) + 1)]).view(-1, 1, 1)
+    powers = [1.0] + [base**p for p in range(2, len(weight) + 1)]
+    return np.array(powers, weight.dtype).reshape(-1, 1, 1)
 
 
 def _running(norm: nn.BatchNorm1d) -> tuple[Array, Array]:
@@ -257,9 +272,11 @@ def _normalize(norm: nn.BatchNorm1d, statistics: Array, counts: Array, layer: La
         return
     own = np.empty(statistics.shape[1:])
     merge_statistics(counts, statistics, own)
-    mean, squares, total = merged_statistics(torch.from_numpy(own), int(counts.sum()))
-    whole = torch.stack([mean, squares]).numpy()
-    normalization(whole, total, norm.momentum or 0.0, norm.eps, running, layer)
+    total = counts.sum()
+    if is_distributed():
+        mean, squares, total = merged_statistics(torch.from_numpy(own), int(total))
+        own = torch.stack([mean, squares]).numpy()
+    normalization(own, float(total), norm.momentum or 0.0, norm.eps, running, layer.mean, layer.inverse)
     if norm.num_batches_tracked is not None:
         norm.num_batches_tracked.add_(1)
 
@@ -267,11 +284,12 @@ def _normalize(norm: nn.BatchNorm1d, statistics: Array, counts: Array, layer: La
 def _coefficients(sums: Array, count: int, layer: Layer, training: bool) -> Array:
     """Coefficients of the gradient of a normalisation, from sums over the nodes of this process."""
     found = np.empty((3, len(layer.gamma)), layer.gamma.dtype)
-    if training:
+    if not training:  # running statistics do not depend on the batch
+        sums = np.zeros_like(sums)
+    elif is_distributed():
         whole = sum_over_processes(torch.from_numpy(np.append(sums.ravel(), count))).numpy()
-        normalization_gradient(whole[:-1].reshape(sums.shape), float(whole[-1]), layer, found)
-    else:  # running statistics do not depend on the batch
-        normalization_gradient(np.zeros_like(sums), 1.0, layer, found)
+        sums, count = whole[:-1].reshape(sums.shape), whole[-1]
+    normalization_gradient(sums, float(count), layer.gamma, layer.inverse, found)
     return found
 
 
@@ -312,22 +330,27 @@ def merge_statistics(counts: Array, statistics: Array, merged: Array) -> None:
 
 @compiled
 def normalization(
-    statistics: Array, count: int, momentum: float, epsilon: float, running: tuple[Array, Array], layer: Layer
+    statistics: Array,
+    count: float,
+    momentum: float,
+    epsilon: float,
+    running: tuple[Array, Array],
+    mean: Array,
+    inverse: Array,
 ) -> None:
-    """Write layer.mean and layer.inverse of ``count`` rows, and update the running mean and variance as torch does."""
-    mean, squares = statistics[0], statistics[1]
+    """Write mean and 1/√(variance + ε) of ``count`` rows, and update the running mean and variance as torch does."""
     for j in range(len(mean)):
-        layer.mean[j] = mean[j]
-        layer.inverse[j] = 1 / np.sqrt(squares[j] / count + epsilon)
-        running[0][j] += momentum * (mean[j] - running[0][j])
-        running[1][j] += momentum * (squares[j] / max(count - 1, 1) - running[1][j])
+        mean[j] = statistics[0, j]
+        inverse[j] = 1 / np.sqrt(statistics[1, j] / count + epsilon)
+        running[0][j] += momentum * (statistics[0, j] - running[0][j])
+        running[1][j] += momentum * (statistics[1, j] / max(count - 1, 1) - running[1][j])
 
 
 @compiled
-def normalization_gradient(sums: Array, count: float, layer: Layer, coefficients: Array) -> None:
+def normalization_gradient(sums: Array, count: float, gamma: Array, inverse: Array, coefficients: Array) -> None:
     """Coefficients [3, w] of :func:`filter_backward`: scale, constant and slope, from sums over all nodes."""
-    for j in range(len(layer.gamma)):
-        scale = layer.gamma[j] * layer.inverse[j]
+    for j in range(len(gamma)):
+        scale = gamma[j] * inverse[j]
         coefficients[0, j] = scale
         coefficients[1, j] = scale * sums[0, j] / count
-        coefficients[2, j] = scale * layer.inverse[j] * layer.inverse[j] * sums[1, j] / count
+        coefficients[2, j] = scale * inverse[j] * inverse[j] * sums[1, j] / count

@@ -65,8 +65,12 @@ class Layer(NamedTuple):
     """h."""
     inverse_bound: float
     """1/bound of :func:`gcaps.nn.bounded`, or 0."""
+    input: Array
+    """[n, ·] what the layer reads: the dense input of the network, or Z."""
+    read: int
+    """First column that it reads."""
     powers: Array
-    """[P, n, c] powers of the dense input."""
+    """[P−1, n, c] second to P-th powers of these columns."""
     pre: Array
     """[n, P·h] argument of the normalisation."""
     mean: Array
