@@ -53,7 +53,7 @@ _HOMES = {
         ("data", "features", "batching", "nn", "models", "kernels", "training", "estimators", "evaluation", "report"),
         "",
     ),
-    **dict.fromkeys(("explain", "exporting", "pyg", "testing", "theory", "tuning"), ""),
+    **dict.fromkeys(("explain", "exporting", "pyg", "tasks", "testing", "theory", "tuning"), ""),
 }
 
 __all__ = [*_HOMES, "__version__"]

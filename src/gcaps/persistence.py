@@ -8,12 +8,14 @@ finite numbers, and that everything the model computes with lies within its arra
 from __future__ import annotations
 
 import hashlib
+import importlib
 import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -33,6 +35,7 @@ from gcaps.version import __version__
 if TYPE_CHECKING:
     from gcaps.estimators.base import GraphEstimator
     from gcaps.estimators.predictor import NetworkPredictor
+    from gcaps.tasks.base import TaskModel
 
 PAGE, ARRAYS, MEMBERS = "model.json", "model.safetensors", "members"
 MEASURED = "uncertainty."
@@ -80,12 +83,37 @@ class Manifest(Page):
     """Checksum of all other fields of this page."""
 
 
-def save(estimator: GraphEstimator, path: str | Path) -> None:
+class TaskManifest(Page):
+    """The page of a saved model of :mod:`gcaps.tasks`."""
+
+    format: Literal[5]
+    gcaps: Name
+    task_model: Name
+    """Name of its class in ``gcaps.tasks``."""
+    parameters: dict[Name, Any]
+    """The constructor's arguments."""
+    epoch: Count
+    """The epoch that its weights come from."""
+    state: dict[Name, Any]
+    """JSON values of the fitted model, each validated by its class."""
+    arrays: Digest
+    """Checksum of ``model.safetensors``."""
+    sha256: Digest
+    """Checksum of all other fields of this page."""
+
+
+M = TypeVar("M", Manifest, TaskManifest)
+
+
+def save(estimator: GraphEstimator | TaskModel, path: str | Path) -> None:
     """Write a fitted estimator to the folder ``path``; a model that was there before is replaced as a whole."""
     goal = Path(path)
     require_goal(goal)
     with replacing(goal) as folder:
-        _write(estimator, folder)
+        if isinstance(estimator, _task_models().TaskModel):
+            _write_task_model(estimator, folder)
+        else:
+            _write(estimator, folder)
 
 
 def require_goal(goal: Path) -> None:
@@ -131,9 +159,36 @@ def _write(estimator: GraphEstimator, folder: Path) -> str:
         "members": [_write(member, folder / MEMBERS / str(number)) for number, member in enumerate(members)],
         "arrays": hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest(),
     }
+    return _write_page(page, folder)
+
+
+def _write_task_model(model: TaskModel, folder: Path) -> None:
+    """Write a model of a task."""
+    folder.mkdir(parents=True)
+    arrays, values = model.state()
+    save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, folder / ARRAYS)
+    page = {
+        "format": FORMAT,
+        "gcaps": __version__,
+        "task_model": type(model).__name__,
+        "parameters": _parameters(model),
+        "epoch": model.epoch_,
+        "state": values,
+        "arrays": hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest(),
+    }
+    _write_page(page, folder)
+
+
+def _write_page(page: dict[str, Any], folder: Path) -> str:
+    """Write the page of a model; return its checksum."""
     page["sha256"] = _digest(page)
     write_json(folder / PAGE, page)
     return str(page["sha256"])
+
+
+def _task_models() -> ModuleType:
+    """Return the module of the base class of the models of tasks, which loads torch."""
+    return importlib.import_module("gcaps.tasks.base")
 
 
 def _digest(page: dict[str, Any]) -> str:
@@ -142,7 +197,7 @@ def _digest(page: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(others, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
-def _parameters(estimator: GraphEstimator) -> dict[str, Any]:
+def _parameters(estimator: GraphEstimator | TaskModel) -> dict[str, Any]:
     """Return the constructor's arguments as JSON values; those that have none are left at their default on loading."""
     plain = {}
     for name, value in estimator.get_params(deep=False).items():
@@ -153,15 +208,47 @@ def _parameters(estimator: GraphEstimator) -> dict[str, Any]:
     return plain
 
 
-def load_model(path: str | Path) -> GraphEstimator:
-    """Read the fitted estimator that its ``save`` method or ``gcaps train`` wrote.
+def load_model(path: str | Path) -> GraphEstimator | TaskModel:
+    """Read the fitted estimator, or the model of a task, that its ``save`` method or ``gcaps`` wrote.
 
     Raises:
         ModelError: the folder is not a saved model, is damaged, or has another format.
     """
     folder = Path(path)
     with _refusing(folder):
+        return _read_task_model(folder) if _is_task_model(folder) else _read(folder)
+
+
+def load_estimator(path: str | Path) -> GraphEstimator:
+    """Read a fitted estimator on graphs.
+
+    Raises:
+        ModelError: see :func:`load_model`; or the folder holds a model of another task.
+    """
+    folder = Path(path)
+    with _refusing(folder):
+        if _is_task_model(folder):
+            raise ModelError(f"{folder}: is a model of gcaps.tasks, which does not take sets of graphs")
         return _read(folder)
+
+
+def _is_task_model(folder: Path) -> bool:
+    """Whether a folder holds a model of :mod:`gcaps.tasks`."""
+    page = read_json(folder / PAGE) if is_file(folder / PAGE) else None
+    return isinstance(page, dict) and "task_model" in page
+
+
+def _read_task_model(folder: Path) -> TaskModel:
+    """Read a model of :mod:`gcaps.tasks`."""
+    page, arrays = _content(folder, TaskManifest)
+    tasks = importlib.import_module("gcaps.tasks")
+    if page.task_model not in tasks.__all__:
+        raise ModelError(f"{folder / PAGE}: is damaged (there is no {page.task_model!r} in gcaps.tasks)")
+    kind: Any = getattr(tasks, page.task_model)
+    model: TaskModel = kind(**{n: tuple(v) if isinstance(v, list) else v for n, v in page.parameters.items()})
+    model.restore(arrays, page.state)
+    model.epoch_ = page.epoch
+    return model
 
 
 def load_predictor(path: str | Path) -> GraphEstimator | NetworkPredictor:
@@ -172,7 +259,9 @@ def load_predictor(path: str | Path) -> GraphEstimator | NetworkPredictor:
     """
     folder = Path(path)
     with _refusing(folder):
-        page, arrays = _content(folder)
+        if _is_task_model(folder):
+            return load_estimator(folder)  # which refuses it
+        page, arrays = _content(folder, Manifest)
         method = METHODS.get(page.method)
         kind = CONFIGS.get(page.method)
         names = () if method is None else (method.estimator, method.regressor)
@@ -201,7 +290,7 @@ def _refusing(folder: Path) -> Iterator[None]:
         raise ModelError(f"{folder}: is damaged or not a gcaps model ({reason[:300]})") from error
 
 
-def _content(folder: Path, expected: str | None = None) -> tuple[Manifest, dict[str, Array]]:
+def _content(folder: Path, kind: type[M], expected: str | None = None) -> tuple[M, dict[str, Array]]:
     """Return the page and the arrays of a model whose checksum is ``expected``, where that is known."""
     for name in (PAGE, ARRAYS):
         if not is_file(folder / name):
@@ -210,7 +299,7 @@ def _content(folder: Path, expected: str | None = None) -> tuple[Manifest, dict[
     found = raw.get("format") if isinstance(raw, dict) else None
     if isinstance(found, int) and found != FORMAT:
         raise ModelError(f"{folder}: has format {found}, this gcaps reads format {FORMAT}; train it anew")
-    page = validated(Manifest, raw, f"{folder / PAGE}: is damaged", ModelError)
+    page = validated(kind, raw, f"{folder / PAGE}: is damaged", ModelError)
     if _digest(raw) != page.sha256 or (expected is not None and expected != page.sha256):
         raise ModelError(f"{folder / PAGE}: was changed after the model was saved; save it again")
     content = read_bytes(folder / ARRAYS, MAX_PARSED_BYTES)
@@ -223,7 +312,7 @@ def _read(folder: Path, expected: str | None = None, depth: int = 0) -> GraphEst
     """Read a model whose checksum is ``expected``, where that is known."""
     if depth > MAX_NESTING:
         raise ModelError(f"{folder}: has ensembles within ensembles; refused")
-    page, arrays = _content(folder, expected)
+    page, arrays = _content(folder, Manifest, expected)
     kind: Any = estimator_named(page.estimator)
     parameters = {name: tuple(v) if isinstance(v, list) else v for name, v in page.parameters.items()}
     estimator: GraphEstimator = kind(**_required(page.estimator, parameters))

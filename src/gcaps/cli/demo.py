@@ -164,10 +164,10 @@ def _looked_into(places: Places, command: str) -> list[str]:
     from gcaps.data.graphset import GraphSet
     from gcaps.explain import explain
     from gcaps.files import write_text
-    from gcaps.persistence import load_model
+    from gcaps.persistence import load_estimator
     from gcaps.report.explanation import explanation_page
 
-    model, new = load_model(places.model), GraphSet.open(places.new)
+    model, new = load_estimator(places.model), GraphSet.open(places.new)
     one = new[:1]
     probabilities = model.predict_calibrated(one)[0]
     inside = [

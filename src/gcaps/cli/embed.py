@@ -110,10 +110,10 @@ def run(
 
     from gcaps.cli.vector_files import Rows, writer_of
     from gcaps.estimators.vectors import GraphVectors
-    from gcaps.persistence import load_model
+    from gcaps.persistence import load_estimator
 
     writers = [(path, writer_of(path)) for path in output if path not in maps]
-    estimator = load_model(model)
+    estimator = load_estimator(model)
     vectors_of = GraphVectors(estimator)
     options = reading_of(estimator, options)
     skipped: list[Skipped] = []

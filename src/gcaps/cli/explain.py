@@ -98,11 +98,11 @@ def run(
         raise ConfigError(f"--method {method}: choose from {', '.join(METHODS)}")
     from gcaps.explain.contributions import explain
     from gcaps.files import write_text
-    from gcaps.persistence import load_model
+    from gcaps.persistence import load_estimator
     from gcaps.report.explanation import chosen_graphs, explanation_page
     from gcaps.report.explanation_checks import class_page_sections, fidelity_section
 
-    estimator = load_model(model)
+    estimator = load_estimator(model)
     with reading_bar(data) as progress:
         graphs = load(data, progress=progress, **reading_of(estimator, options))
     ids = [str(name) for name in graphs.ids.tolist()]

@@ -55,10 +55,10 @@ def run(
     from gcaps.exporting import export
     from gcaps.exporting.check import TOLERANCE
     from gcaps.exporting.support import fitted_network, format_of
-    from gcaps.persistence import load_model
+    from gcaps.persistence import load_estimator
 
     format_of(output)
-    estimator = load_model(model)
+    estimator = load_estimator(model)
     fitted_network(estimator)  # before graphs are read
     graphs = None
     if check is not None:

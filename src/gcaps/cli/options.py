@@ -136,8 +136,8 @@ def _option(name: str, field: FieldInfo, kind: type[Section], taken: Collection[
 
 
 def _title(kind: type[Section]) -> str:
-    """Return the name of the panel with the settings that only this method has."""
-    return method_of(kind.method).title
+    """Return the name of the panel with the settings that only this method or task has."""
+    return method_of(kind.method).title if kind.method else "Settings"
 
 
 def _metavar(annotation: Any) -> str:

@@ -92,9 +92,9 @@ def run(
     from gcaps.errors import ConfigError
     from gcaps.escaping import visible
     from gcaps.files import output_text
-    from gcaps.persistence import load_model, load_predictor
+    from gcaps.persistence import load_estimator, load_predictor
 
-    estimator: Any = load_model(model) if uncertainty else load_predictor(model)
+    estimator: Any = load_estimator(model) if uncertainty else load_predictor(model)
     predicted = estimator.target_
     if threshold is not None and (predicted.classes is None or len(predicted.classes) != 2):
         raise ConfigError("--threshold is for two classes, or for binary targets")

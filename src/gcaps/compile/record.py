@@ -21,7 +21,7 @@ from gcaps.compile.types import encode
 from gcaps.data.graphset import GraphSet
 from gcaps.estimators.registry import METHODS, make_estimator
 from gcaps.files import write_text
-from gcaps.persistence import load_model
+from gcaps.persistence import load_estimator
 from gcaps.testing import example_graphs, example_molecules
 
 CAPSULES = ("gcaps", "capsule-svm")
@@ -92,7 +92,7 @@ def _problems() -> Iterator[tuple[str, GraphSet, Any, Any, dict[str, Any]]]:
 def predict(folder: str) -> None:
     """Load the models of :func:`train_capsules` and predict; print the kernels as JSON."""
     for number, (_, graphs, *_rest) in enumerate(_problems()):
-        load_model(Path(folder) / str(number)).scores(graphs)
+        load_estimator(Path(folder) / str(number)).scores(graphs)
     print(json.dumps(list(used())))
 
 

@@ -100,7 +100,8 @@ class Section(BaseModel):
             where = ".".join(str(part) for part in first["loc"][:1]) or "configuration"
             if first["type"] == "extra_forbidden":
                 verb = "train" if cls.method == "gcaps" else f"train --method {cls.method}"
-                raise ConfigError(f"{where}: there is no such setting; see gcaps {verb} --help") from error
+                hint = f"see gcaps {verb} --help" if cls.method else f"there are {', '.join(cls.model_fields)}"
+                raise ConfigError(f"{where}: there is no such setting; {hint}") from error
             message = first["msg"].removeprefix("Value error, ")
             given = f" (given: {values.get(where)!r})" if first["loc"] else ""  # it is not one setting that is wrong
             raise ConfigError(f"{where}: {message}{given}") from error

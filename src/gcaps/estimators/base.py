@@ -435,4 +435,4 @@ def load_fitted(path: Path) -> GraphEstimator:
     """Read what :meth:`GraphEstimator.save` wrote."""
     from gcaps import persistence
 
-    return persistence.load_model(path)
+    return persistence.load_estimator(path)

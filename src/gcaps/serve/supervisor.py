@@ -26,7 +26,7 @@ from typing import Any
 
 from gcaps.errors import ConfigError, GcapsError
 from gcaps.estimators.base import GraphEstimator
-from gcaps.persistence import load_model
+from gcaps.persistence import load_estimator
 from gcaps.serve.facts import facts_of
 from gcaps.serve.handler import Handler, Job, as_json
 from gcaps.serve.limits import Limits, ServerSettings
@@ -60,7 +60,7 @@ def serve(path: str | Path, settings: ServerSettings, limits: Limits, say: Calla
         raise ConfigError("gcaps serve needs a system that can fork (Linux, macOS, WSL); there is gcaps.serve.make_app")
     listening = listener(settings)
     with listening, one_thread():
-        model = load_model(path)
+        model = load_estimator(path)
         without_threads(model)
         name = Path(path).resolve().name
         settings = settings.model_copy(update={"port": listening.getsockname()[1]})

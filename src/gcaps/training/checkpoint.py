@@ -8,24 +8,54 @@ import time
 import warnings
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load, save
-from torch import Tensor
+from torch import Tensor, nn
 
 from gcaps.documents import Count, Name, Number, Page, parse_json, validated
 from gcaps.errors import CheckpointWarning, DataError, GcapsError
 from gcaps.files import MAX_BYTES, exists, limit_of, read_bytes, replacing
 from gcaps.nn.distributed import is_first_process
-from gcaps.training.loop import TrainingRun
 
 FILE = "checkpoint.state"
 """The only file of a checkpoint: a SHA-256 digest, and a safetensors file with the JSON page as one of its tensors."""
 _DIGEST, _PAGE = 32, "page"
 SECONDS = 20
 """Least time between two checkpoints; ``GCAPS_CHECKPOINT_SECONDS``."""
+
+
+class Optimizer(Protocol):
+    """What is saved of an optimizer, such as :class:`gcaps.training.optimizer.FlatAdam`."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what :meth:`restore` needs."""
+        ...
+
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Continue from where :meth:`state` was taken."""
+        ...
+
+
+class Resumable(Protocol):
+    """A training that a checkpoint saves, such as :class:`gcaps.training.loop.TrainingRun`."""
+
+    rng: np.random.Generator
+    number: int
+    """Epochs done so far."""
+
+    @property
+    def network(self) -> nn.Module:
+        """Weights in training."""
+        ...
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """Its optimizer."""
+        ...
 
 
 class CheckpointState(NamedTuple):
@@ -118,7 +148,7 @@ class Checkpoint:
         """Return whether it is time to save again."""
         return time.monotonic() - self._last >= self.every
 
-    def save(self, run: TrainingRun, state: CheckpointState) -> None:
+    def save(self, run: Resumable, state: CheckpointState) -> None:
         """Write everything that :meth:`restore` needs; of several processes the first writes.
 
         A disk that is full is no reason to lose the training: it goes on with a warning.
@@ -146,12 +176,12 @@ class Checkpoint:
         """Return whether there is a checkpoint in the folder."""
         return (self.folder / FILE).exists()
 
-    def finish(self, run: TrainingRun, state: CheckpointState) -> None:
+    def finish(self, run: Resumable, state: CheckpointState) -> None:
         """Save the last epoch where earlier ones were saved, so that what follows the training can be repeated."""
         if self.exists():
             self.save(run, state)
 
-    def restore(self, run: TrainingRun) -> CheckpointState | None:
+    def restore(self, run: Resumable) -> CheckpointState | None:
         """Bring ``run`` to the saved epoch; return None and leave it as it is where there is no sound checkpoint of it.
 
         Everything is checked before anything is restored.
@@ -167,7 +197,7 @@ class Checkpoint:
             warnings.warn(message, CheckpointWarning, stacklevel=2)
             return None
 
-    def _restored(self, run: TrainingRun, page: dict[str, Any], tensors: dict[str, Tensor]) -> CheckpointState:
+    def _restored(self, run: Resumable, page: dict[str, Any], tensors: dict[str, Tensor]) -> CheckpointState:
         parts = {part: _of(part, tensors) for part in ("network", "optimizer", "state")}
         validated(CheckpointPage, page, "its page is damaged")
         number, state = page["number"], CheckpointState(page["state"], parts["state"])

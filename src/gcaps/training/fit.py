@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +25,12 @@ from gcaps.models.losses import mean_loss, mean_outputs, score_sum
 from gcaps.models.network import Network
 from gcaps.models.random_capsules import RandomCapsuleSVM
 from gcaps.models.registry import build_network, extras_of, network_class, svm_beside
-from gcaps.training.checkpoint import Checkpoint, CheckpointState
+from gcaps.training.checkpoint import Checkpoint
 from gcaps.training.fitted import FittedNetwork
 from gcaps.training.loop import Epoch, TrainingRun, batches_of, inner_split, predict_outputs, reproducible, train
 from gcaps.training.random_capsules import fit_random_capsule_svm
-
-
-@dataclass
-class Curves:
-    """Loss and score (accuracy, or what :func:`gcaps.models.losses.score_sum` says), epoch by epoch."""
-
-    loss: list[float] = field(default_factory=list)
-    score: list[float] = field(default_factory=list)
-    validation: list[float] = field(default_factory=list)
-    """Score on the inner validation split; empty with a fixed schedule."""
-    watched: list[float] = field(default_factory=list)
-    """Score on the watched graphs; recorded and used for nothing else."""
+from gcaps.training.selection import BestEpoch
+from gcaps.training.selection import Curves as Curves
 
 
 @dataclass(frozen=True)
@@ -116,10 +105,10 @@ def fit_network(
     kept = keep_checkpoint and not config.refit
     run = _Run(data.at(training), config, seed, validation, watch, on_epoch, checkpoint, kept)
     if not config.refit:
-        return run.fitted(), run.curves, run.best_epoch
-    schedule = config.model_copy(update={"epochs": run.best_epoch})
+        return run.fitted(), run.curves, run.best.number
+    schedule = config.model_copy(update={"epochs": run.best.number})
     again = _Run(data, schedule, seed, None, None, on_epoch, checkpoint, keep_checkpoint)
-    return again.fitted(), run.curves, run.best_epoch
+    return again.fitted(), run.curves, run.best.number
 
 
 class _Run:
@@ -138,10 +127,7 @@ class _Run:
     ) -> None:
         self.data, self.config, self.seed, self.on_epoch = data, config, seed, on_epoch
         self.curves = Curves()
-        self.best_epoch = 0
         self._done = False
-        self._best: tuple[float, float] = (-math.inf, 0.0)
-        self._best_state: dict[str, Tensor] | None = None
         graphs, device = data.prepared.graphs, torch.device(config.device)
         with reproducible(seed, config.threads):
             self.features = NodeFeatures.fit(config, data.prepared, data.indices)  # type: ignore[arg-type]
@@ -162,15 +148,16 @@ class _Run:
             self._validation = None if validation is None else _HeldOut(source, validation, device)
             self._watch = None if watch is None else _HeldOut(source, watch, device, svm)
             self.training = TrainingRun(self.network, source, data.indices, config, seed, device)
+            self.best = BestEpoch(self.network)
             self._checkpoint = None if checkpoint is None else Checkpoint(checkpoint, self._identity(validation))
             if self._checkpoint is not None and (state := self._checkpoint.restore(self.training)) is not None:
-                self._resume(state)
+                self.curves, self._done = self.best.resume(state)
             if not self._done:
                 train(self.training, self._after_epoch)
                 self._done = True
                 if self._checkpoint is not None and keep_checkpoint:
-                    self._checkpoint.finish(self.training, self._state())
-            self._restore_best()
+                    self._checkpoint.finish(self.training, self.best.state(self.curves, done=True))
+            self.best.load()
             require_finite_weights(self.network)
             if svm is not None:
                 self.network = Ensemble([self.network, svm])
@@ -209,22 +196,6 @@ class _Run:
         smiles = "\n".join(graphs.columns["smiles"][self.data.indices].tolist())
         return [hashlib.sha256(smiles.encode()).hexdigest(), str(graphs.preparation)]
 
-    def _state(self) -> CheckpointState:
-        best = None if self.best_epoch == 0 else [self.best_epoch, *self._best]
-        page = {"curves": asdict(self.curves), "best": best, "done": self._done}
-        return CheckpointState(page, self._best_state or {})
-
-    def _resume(self, state: CheckpointState) -> None:
-        self.curves, self._done = Curves(**state.page["curves"]), bool(state.page["done"])
-        if state.page["best"] is not None:
-            self.best_epoch, *best = state.page["best"]
-            self._best = (best[0], best[1])
-        self._best_state = state.tensors or None
-
-    def _restore_best(self) -> None:
-        if self._best_state is not None:
-            self.network.load_state_dict(self._best_state)
-
     def _after_epoch(self, epoch: Epoch) -> bool:
         require_finite_epoch(epoch, self.config.lr, self.network, self._checkpoint)
         self.curves.loss.append(epoch.loss)
@@ -234,9 +205,9 @@ class _Run:
         if self._validation is not None:
             self._select(epoch.number, self._validation)
         patience = None if self._validation is None else self.config.patience  # a refit has a fixed number of epochs
-        stop = patience is not None and epoch.number - self.best_epoch >= patience
+        stop = self.best.overdue(epoch.number, patience)
         if self._checkpoint is not None and not stop and self._checkpoint.due():
-            self._checkpoint.save(self.training, self._state())
+            self._checkpoint.save(self.training, self.best.state(self.curves, done=False))
         if self.on_epoch is not None:
             self.on_epoch(epoch)
         return stop
@@ -250,9 +221,7 @@ class _Run:
             )
         self.curves.validation.append(score)
         quality = (score, -loss) if self.data.task == "classification" else (-loss, score)
-        if quality > self._best:
-            self._best, self.best_epoch = quality, epoch
-            self._best_state = copy.deepcopy(self.network.state_dict())
+        self.best.offer(epoch, quality)
 
     def fitted(self) -> FittedNetwork:
         # so far views of the optimizer's vector: products round by where an array begins in memory, and those of a
@@ -293,7 +262,7 @@ class _HeldOut:
 SMALLER_LR = "a smaller lr helps, or attributes of a usual size"
 
 
-def require_finite_epoch(epoch: Epoch, lr: float, network: Network, checkpoint: Checkpoint | None) -> None:
+def require_finite_epoch(epoch: Epoch, lr: float, network: torch.nn.Module, checkpoint: Checkpoint | None) -> None:
     """Stop a training that has diverged.
 
     Raises:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 from gcaps.batching import Batch, BatchSource, node_budget_batches, prefetch, shuffled
 from gcaps.config import TrainingConfig
+from gcaps.config.tasks import StepsConfig
 from gcaps.data.arrays import Array, Ints
 from gcaps.errors import ConfigError
 from gcaps.models.losses import score_sum
@@ -130,7 +132,7 @@ class TrainingRun:
         return loss.item() / self.network.ensemble_size, score.item()
 
 
-def learning_rate(config: TrainingConfig, number: int, epochs: int) -> float:
+def learning_rate(config: TrainingConfig | StepsConfig, number: int, epochs: int) -> float:
     """Return the learning rate of epoch ``number`` (from 1) of ``epochs``."""
     if config.schedule == "cosine":
         return config.lr * (1 + math.cos(math.pi * (number - 1) / epochs)) / 2
@@ -146,7 +148,20 @@ def _own_share(chosen: Ints) -> tuple[Ints, Share]:
     return chosen[first:last], Share(int(first), int(last), len(chosen))
 
 
-def train(run: TrainingRun, on_epoch: Callable[[Epoch], bool | None] | None = None) -> None:
+class Run(Protocol):
+    """A training that proceeds in epochs."""
+
+    number: int
+    """Epochs done so far."""
+    epochs: int
+    """Epochs of the schedule."""
+
+    def epoch(self) -> Epoch:
+        """Run one pass over the training data."""
+        ...
+
+
+def train(run: Run, on_epoch: Callable[[Epoch], bool | None] | None = None) -> None:
     """Train to the end of the schedule, or until ``on_epoch`` returns True."""
     while run.number < run.epochs:
         epoch = run.epoch()

@@ -22,10 +22,12 @@ class Report(Protocol):
 
 
 @contextmanager
-def training_bar(title: str, epochs: int, runs: int = 1, console: Console | None = None) -> Iterator[Report]:
+def training_bar(
+    title: str, epochs: int, runs: int = 1, console: Console | None = None, unit: str = "graphs"
+) -> Iterator[Report]:
     """Show a bar over ``runs`` trainings of ``epochs`` epochs each and yield its callback.
 
-    A method without epochs counts as one epoch.
+    A method without epochs counts as one epoch. ``unit`` is what :attr:`Epoch.graphs_per_second` counts.
     """
     epochs = max(epochs, 1)
     bar = Progress(
@@ -33,7 +35,8 @@ def training_bar(title: str, epochs: int, runs: int = 1, console: Console | None
         BarColumn(bar_width=12),
         MofNCompleteColumn(),
         TextColumn(
-            "loss {task.fields[loss]} score {task.fields[score]} {task.fields[speed]} graphs/s, left", markup=False
+            f"loss {{task.fields[loss]}} score {{task.fields[score]}} {{task.fields[speed]}} {unit}/s, left",
+            markup=False,
         ),
         TimeRemainingColumn(),
         console=console or Terminal(stderr=True),

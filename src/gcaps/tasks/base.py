@@ -1,0 +1,125 @@
+"""What every model of a task shares: scikit-learn's manners, settings, progress, saving."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import nn
+
+from gcaps.config.section import Section
+from gcaps.data.arrays import Array
+from gcaps.errors import ConfigError, ModelError
+from gcaps.training.loop import Epoch
+from gcaps.training.progress import training_bar
+from gcaps.training.selection import Curves
+
+State = tuple[dict[str, Array], dict[str, Any]]
+"""Arrays and JSON values of a fitted model."""
+NETWORK = "network."
+"""Begins the names of a network's arrays in a saved model."""
+
+
+class TaskModel(BaseEstimator):  # type: ignore[misc]
+    """Base class of the models of :mod:`gcaps.tasks`.
+
+    A subclass spells out the fields of its settings and ``random_state`` in its constructor, calls :meth:`_store` with
+    ``locals()``, and implements ``fit``, :meth:`state` and :meth:`restore`.
+
+    Attributes:
+        curves_: loss of each epoch, and its score on validation data.
+        epoch_: the epoch that the model comes from.
+    """
+
+    settings: ClassVar[type[Section]]
+    """Class of its settings in :mod:`gcaps.config`."""
+
+    random_state: Any
+    curves_: Curves
+    epoch_: int
+
+    def _store(self, parameters: dict[str, Any]) -> None:
+        """Store the constructor's arguments as they were given; they are checked in ``fit``."""
+        for name, value in parameters.items():
+            if name not in ("self", "__class__"):
+                setattr(self, name, value)
+
+    @property
+    def config(self) -> Section:
+        """The settings, validated."""
+        return self.settings.parse({name: getattr(self, name) for name in self.settings.model_fields})
+
+    @abstractmethod
+    def state(self) -> State:
+        """Return the fitted state as arrays and JSON values, for :mod:`gcaps.persistence`."""
+
+    @abstractmethod
+    def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
+        """Take up the state that :meth:`state` returned."""
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to the folder ``path`` (safetensors and JSON); ``gcaps.load_model`` reads it."""
+        from gcaps import persistence
+
+        check_is_fitted(self)
+        persistence.save(self, path)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "epoch_")
+
+    def _seed(self) -> int:
+        """Return ``random_state`` as a number."""
+        given = self.random_state
+        if isinstance(given, int | np.integer):
+            if not 0 <= given < 2**32:
+                raise ConfigError(f"random_state: {given} is no seed; seeds are whole numbers from 0 to {2**32 - 1}")
+            return int(given)
+        try:
+            return int(check_random_state(given).randint(2**31 - 1))
+        except ValueError as error:
+            raise ConfigError(f"random_state: {' '.join(str(error).split())}") from error
+
+    @contextmanager
+    def _progress(
+        self, title: str, epochs: int, on_epoch: Callable[[Epoch], None] | None
+    ) -> Iterator[Callable[[Epoch], None] | None]:
+        """Yield ``on_epoch``, or with ``verbose`` a progress bar."""
+        if on_epoch is not None or not getattr(self, "verbose", False):
+            yield on_epoch
+            return
+        with training_bar(title, epochs, unit="steps") as report:
+            yield lambda epoch: report(0, epoch)
+
+
+def device_of(name: str) -> torch.device:
+    """Return the device of a setting ``device``."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(name)
+
+
+def network_arrays(network: nn.Module) -> dict[str, Array]:
+    """Return a network's weights and statistics under the names of :meth:`TaskModel.state`."""
+    return {NETWORK + name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
+
+
+def load_network(network: nn.Module, arrays: dict[str, Array]) -> None:
+    """Load what :func:`network_arrays` returned.
+
+    Raises:
+        ModelError: names or shapes are those of another network.
+    """
+    tensors = {n.removeprefix(NETWORK): torch.from_numpy(a.copy()) for n, a in arrays.items() if n.startswith(NETWORK)}
+    try:
+        network.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise ModelError("its arrays are not those of a network with these settings") from error
+    network.eval()

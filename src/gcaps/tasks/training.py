@@ -1,0 +1,165 @@
+"""Training of any module by the losses of its steps: full batches, sampled batches or windows of a sequence.
+
+The optimizer, the schedule, the choice of the epoch, checkpoints and progress are those of :mod:`gcaps.training`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from gcaps.config.tasks import StepsConfig
+from gcaps.errors import DivergenceError
+from gcaps.training.checkpoint import Checkpoint
+from gcaps.training.checkpoint import Optimizer as Saved
+from gcaps.training.fit import SMALLER_LR, require_finite_epoch, require_finite_weights
+from gcaps.training.loop import Epoch, learning_rate, train
+from gcaps.training.optimizer import FlatAdam
+from gcaps.training.selection import BestEpoch, Curves
+
+Losses = Callable[[np.random.Generator], Iterator[Tensor]]
+"""One pass: yields the loss of each step. The weights are updated before the next loss is asked for."""
+
+
+class Optimizer(Saved, Protocol):
+    """An optimizer of :class:`StepRun`."""
+
+    lr: float
+
+    def zero_grad(self) -> None:
+        """Drop the gradients."""
+        ...
+
+    def step(self) -> None:
+        """Do one step along the gradients."""
+        ...
+
+
+class Score(NamedTuple):
+    """Quality of a network on validation data."""
+
+    value: float
+    """Higher is better."""
+    loss: float
+    """Lower is better; decides between epochs of the same value."""
+
+
+class StepRun:
+    """Training of a module, epoch by epoch; see :class:`gcaps.training.checkpoint.Resumable`.
+
+    Args:
+        network: trained in place.
+        losses: what is minimised, see :data:`Losses`.
+        config: learning rate, its schedule, epochs and patience.
+        seed: of the generator that ``losses`` receives; dropout follows torch's generator
+            (see :func:`gcaps.training.reproducible`).
+        optimizer: by default :class:`gcaps.training.optimizer.FlatAdam` on all parameters.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        losses: Losses,
+        config: StepsConfig,
+        seed: int,
+        optimizer: Optimizer | None = None,
+    ) -> None:
+        self.network, self.losses, self.config = network, losses, config
+        self.optimizer: Optimizer = optimizer or FlatAdam(network, config.lr, config.weight_decay)
+        self.rng = np.random.default_rng(seed)
+        self.epochs, self.number = config.epochs, 0
+
+    def epoch(self) -> Epoch:
+        """Run one pass over the losses."""
+        began = time.perf_counter()
+        self.number += 1
+        self.optimizer.lr = learning_rate(self.config, self.number, self.epochs)
+        self.network.train()
+        total, steps = 0.0, 0
+        for loss in self.losses(self.rng):
+            self.optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            self.optimizer.step()
+            total, steps = total + float(loss.detach()), steps + 1
+        speed = steps / max(time.perf_counter() - began, 1e-9)
+        return Epoch(self.number, total / max(steps, 1), 0.0, speed)
+
+
+def fit_steps(
+    run: StepRun,
+    validate: Callable[[], Score] | None = None,
+    *,
+    identity: dict[str, Any] | None = None,
+    checkpoint: str | Path | None = None,
+    keep_checkpoint: bool = False,
+    on_epoch: Callable[[Epoch], None] | None = None,
+) -> tuple[Curves, int]:
+    """Train to the end of the schedule or of the patience; load the weights of the best epoch.
+
+    Call it, and make the network, within :func:`gcaps.training.reproducible`.
+
+    Args:
+        run: the training.
+        validate: score on validation data, called after each epoch in evaluation mode without gradients; without it
+            the last epoch is kept.
+        identity: everything that the training is a function of, as JSON values; only a checkpoint with the same
+            identity is resumed.
+        checkpoint: folder in which the training is saved while it runs, and from which it is resumed.
+        keep_checkpoint: leave it there at the end, for a caller who removes it when the model is saved.
+        on_epoch: called after each epoch; ``score`` of its argument is that on validation data.
+
+    Returns:
+        Curves, and the number of the epoch that is kept.
+
+    Raises:
+        DivergenceError: loss or weights are no finite numbers any more.
+    """
+    best, curves, done = BestEpoch(run.network), Curves(), False
+    saved = None if checkpoint is None else Checkpoint(checkpoint, identity or {})
+    if saved is not None and (state := saved.restore(run)) is not None:
+        curves, done = best.resume(state)
+
+    def after(epoch: Epoch) -> bool:
+        require_finite_epoch(epoch, run.config.lr, run.network, saved)
+        curves.loss.append(epoch.loss)
+        stop = False
+        if validate is not None:
+            score = _evaluated(run.network, validate)
+            if not math.isfinite(score.loss) or not math.isfinite(score.value):
+                raise DivergenceError(
+                    f"the training diverged in epoch {epoch.number}: the validation loss is {score.loss}; {SMALLER_LR}"
+                )
+            curves.validation.append(score.value)
+            best.offer(epoch.number, (score.value, -score.loss))
+            epoch = Epoch(epoch.number, epoch.loss, score.value, epoch.graphs_per_second)
+            stop = best.overdue(epoch.number, run.config.patience)
+        curves.score.append(epoch.score)
+        if saved is not None and not stop and saved.due():
+            saved.save(run, best.state(curves, done=False))
+        if on_epoch is not None:
+            on_epoch(epoch)
+        return stop
+
+    if not done:
+        train(run, after)
+    if saved is not None and keep_checkpoint:
+        saved.finish(run, best.state(curves, done=True))
+    number = best.number or run.number
+    best.load()
+    require_finite_weights(run.network)
+    if saved is not None and not keep_checkpoint:
+        saved.remove()
+    return curves, number
+
+
+@torch.no_grad()
+def _evaluated(network: nn.Module, validate: Callable[[], Score]) -> Score:
+    network.eval()
+    return validate()
