@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING
 from gcaps.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from gcaps.tasks.generation import CapsuleGraphGenerator as CapsuleGraphGenerator
+    from gcaps.tasks.sequences import CapsuleForecaster as CapsuleForecaster
     from gcaps.tasks.nodes import CapsuleNodeClassifier as CapsuleNodeClassifier
 
 _HOMES = {
+    "CapsuleForecaster": "sequences",
+    "CapsuleGraphGenerator": "generation",
     "CapsuleNodeClassifier": "nodes",
 }
 

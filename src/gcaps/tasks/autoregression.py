@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from gcaps.data.arrays import Array, Ints
+from gcaps.errors import DataError
 
 RIDGE = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 """Penalties of coefficients, of which the validation steps choose one."""
+RIDGE_OF_SHARED = 1e-3
+"""Penalty of the regression that all nodes share."""
 LAGS = (1, 2, 3, 4, 6, 8, 12, 26, 52)
 """Numbers of past values, of which the validation steps choose one."""
 
@@ -85,9 +89,23 @@ def fit_autoregression(
     return Autoregression(weight)
 
 
+class Choice(NamedTuple):
+    """What the validation steps choose for an autoregression."""
+
+    lags: int
+    ridge: float
+    shared: float | None
+    error: float
+    """Mean squared error on the validation targets."""
+
+    def fit(self, values: Array, stop: int, horizons: int) -> Autoregression:
+        """Fit with these numbers on targets before ``stop``."""
+        return fit_autoregression(values, stop, horizons, self.lags, self.ridge, shared=self.shared)
+
+
 def choose_autoregression(
-    values: Array, stop: int, validation: Ints, horizons: int, *, share: bool
-) -> tuple[Autoregression, dict[str, float]]:
+    values: Array, stop: int, validation: Ints, horizons: int, *, share: bool = True
+) -> tuple[Autoregression, Choice]:
     """Fit with the number of lags and the penalty of least error on validation targets.
 
     Args:
@@ -96,23 +114,20 @@ def choose_autoregression(
         validation: steps whose values are the targets of validation.
         horizons: H.
         share: pull coefficients towards those of all nodes together (penalty chosen) instead of towards 0.
-
-    Returns:
-        The regression, and what was chosen.
     """
-    best: tuple[float, Autoregression, dict[str, float]] | None = None
+    best: tuple[Autoregression, Choice] | None = None
     for lags in LAGS:
         if lags + horizons + 2 > stop:
             continue
         for penalty in (*RIDGE, np.inf) if share else RIDGE:
-            ridge, shared = (1e-3, penalty) if share else (penalty, None)
-            model = fit_autoregression(values, stop, horizons, lags, ridge, shared=shared)
+            choice = Choice(lags, RIDGE_OF_SHARED, penalty, 0.0) if share else Choice(lags, penalty, None, 0.0)
+            model = choice.fit(values, stop, horizons)
             error = mean_squared_error(model.predict(values), values, validation)
-            if best is None or error < best[0]:
-                best = (error, model, {"lags": lags, "penalty": float(penalty), "validation": error})
+            if best is None or error < best[1].error:
+                best = model, choice._replace(error=error)
     if best is None:
-        raise ValueError(f"{stop} steps are too few for a forecast of {horizons} steps")
-    return best[1], best[2]
+        raise DataError(f"{stop} steps are too few to forecast {horizons}")
+    return best
 
 
 def squared_errors(forecasts: Array, values: Array, targets: Ints) -> Array:
