@@ -1,6 +1,7 @@
 """What the server answers is what the model predicts, alone and together, and has the shape that it promises."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -173,4 +174,17 @@ def test_an_example_is_found_for_methods_that_do_not_list_their_features(method)
     assert example_graphs(model) is not None
     facts = facts_of(Handler(model, "m", Limits()), ServerSettings())
     assert facts["example"]["graphs"]
+    assert facts["explains"]
+
+
+def test_an_example_has_the_attributes_that_a_calibrated_model_compares(client_of):
+    pytest.importorskip("grakel")
+    graphs = gcaps.load("MUTAG")[:40]
+    graphs = replace(graphs, x=np.random.default_rng(0).normal(size=(graphs.num_nodes, 3)))
+    model = gcaps.estimators.make_estimator("wl").fit_calibrated(graphs, graphs.y, how="split")
+    client = client_of(model)
+    facts = client.get("/model").json()
+    answer = client.post("/predict", json=facts["example"])
+    assert answer.status_code == 200, answer.text
+    assert "similarity" in answer.json()["predictions"][0]
     assert facts["explains"]

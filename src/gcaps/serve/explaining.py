@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gcaps.data.arrays import Floats
+from gcaps.data.arrays import Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.estimators.base import GraphEstimator
 from gcaps.explain import Explanation, explain
@@ -39,7 +39,7 @@ def explanation_of(
     found = explain(model, graphs, target, method=method)
     if found.atoms is not None:
         one = found.atoms[0]
-        values: Floats = np.bincount(one.atom, weights=found.nodes[0], minlength=one.molecule.GetNumAtoms())
+        values = _of_atoms(one.atom, found.nodes[0], one.molecule.GetNumAtoms())
         names = [atom.GetSymbol() for atom in one.molecule.GetAtoms()]
     else:
         values, names = found.nodes[0], _labels(found.graphs)
@@ -57,6 +57,12 @@ def explanation_of(
         # the page allows no style attributes; its style sheet sets the size
         "svg": None if picture is None else _STYLE.sub("", str(picture)),
     }
+
+
+def _of_atoms(atom: Ints, contributions: Floats, count: int) -> Floats:
+    """[count] sums of what the nodes of each atom contribute."""
+    found: Floats = np.bincount(atom, weights=contributions, minlength=count).astype(np.float64)
+    return found
 
 
 def _edges(found: Explanation) -> list[dict[str, Any]] | None:

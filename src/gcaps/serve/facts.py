@@ -77,6 +77,8 @@ def example_graphs(model: GraphEstimator, count: int = 3) -> GraphSet | None:
         with suppress(GcapsError, ValueError, IndexError, TypeError):
             some = graphs.subset(np.sort(_usual(model, graphs)[:count]))
             model.scores(some)
+            if (uncertainty := getattr(model, "uncertainty_", None)) is not None:
+                uncertainty.domain.compare(some)
             return some
     return None
 
@@ -96,6 +98,8 @@ def _candidates(model: GraphEstimator) -> Iterator[GraphSet]:
         with suppress(GcapsError, ValueError):
             yield synthetic_graphs(model, features, count=24)
     ring = np.arange(RING)
+    compared = getattr(model, "uncertainty_", None)  # with all attributes, whatever the method uses
+    width = max(1, 0 if compared is None else len(compared.domain.kernel.deciles_))
     for x in (False, True):
         for labels in range(COLUMNS):
             for edge_labels in range(COLUMNS):
@@ -107,5 +111,5 @@ def _candidates(model: GraphEstimator) -> Iterator[GraphSet]:
                     np.array([0, RING]),
                     rows,
                     node_labels=np.zeros((RING, labels), np.int64) if labels else None,
-                    x=np.zeros((RING, 1)) if x else None,
+                    x=np.zeros((RING, width)) if x else None,
                 )

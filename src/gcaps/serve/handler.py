@@ -107,13 +107,13 @@ class Handler:
             return reply_of(error)
 
     def warm_up(self, example: dict[str, Any]) -> bool:
-        """Predict and explain once, so that no request waits for code to be compiled; return whether explaining works.
+        """Predict and explain once, so that no request waits for compilation; return whether graphs can be explained.
 
         Args:
             example: a request for ``/predict``, or an empty one.
         """
         if not example:
-            return False
+            return True  # an explanation that fails says why
         self.handle([Job("predict", {}, as_json({**example, "neighbors": 3}))] * 2)
         return self.handle([Job("explain", {}, as_json(one_of(example)))])[0].status == 200
 

@@ -20,7 +20,7 @@
     return el;
   };
   const asCoverage = (share) => `${Number((100 * share).toFixed(2))} %`;
-  const percent = (share) => `${(100 * share).toFixed(share > 0.999 && share < 1 ? 2 : 1)} %`;
+  const percent = (share) => `${(100 * share).toFixed((share > 0.999 && share < 1) || (share > 0 && share < 0.001) ? 2 : 1)} %`;
   const number = (value) =>
     value === null ? "∞" : Number.isInteger(value) ? String(value) : Number(value.toPrecision(4)).toString();
   const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
