@@ -450,9 +450,10 @@ def tuned() -> str:
             if not both:
                 continue
             values = [[fold[number]["metrics"]["accuracy"] for number in both] for fold in (default, found)]
-            inner = fmean(found[number]["chosen"]["inner"] for number in both)
+            inner = fmean(max(one["inner"] or 0 for one in found[number]["candidates"]) for number in both)
             gains = [after - before for before, after in zip(*values, strict=True)]
-            signed = f"{100 * fmean(gains):+.1f}".replace("-", "−")
+            gain = round(100 * fmean(gains), 1)
+            signed = f"{gain:+.1f}".replace("-", "−") if gain else "0.0"
             outcome = f"{sum(g > 0 for g in gains)} / {sum(g == 0 for g in gains)} / {sum(g < 0 for g in gains)}"
             means = [percent(fmean(v), float(np.std(v))) for v in values]
             rows.append([name, f"`{method}`", str(len(both)), *means, signed, outcome, percent(inner)])

@@ -170,6 +170,9 @@ def test_a_tuned_evaluation_is_recorded_resumed_and_verified(graphs, tmp_path):
     from gcaps.evaluation.verify import verify
 
     assert [one.verdict for one in verify(tmp_path / "r.json")] == ["same"]
+    again = gcaps.compare(experiment=experiment, run=tmp_path / "again", jobs=1, reuse=[tmp_path / "r.json"])
+    assert any(one.config != one.candidates[0]["config"] for one in again.outcomes)
+    assert [one.seconds for one in again.outcomes] == pytest.approx([one.seconds for one in found.outcomes], abs=1e-4)
 
 
 def test_evaluate_searches_inside_each_fold(graphs):

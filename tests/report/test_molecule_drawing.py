@@ -82,3 +82,12 @@ def test_only_molecules_are_drawable(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not are_drawable(None)
     monkeypatch.setattr("gcaps.report.molecule_drawing.find_spec", lambda name: None)
     assert not are_drawable(molecules)
+
+
+def test_a_note_has_its_minus_sign():
+    molecule = Chem.MolFromSmiles("CCO")
+    pictures = {
+        note: str(draw_molecule(molecule, "m", (340.0, 260.0), [AtomMark(-1.0, "C 0", note), *[AtomMark(0.0, "")] * 2]))
+        for note in ("−5.5", "-5.5", "5.5")
+    }
+    assert pictures["−5.5"] == pictures["-5.5"] != pictures["5.5"]

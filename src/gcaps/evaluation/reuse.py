@@ -43,7 +43,7 @@ def recorded_cells(plan: Plan, records: Sequence[str | Path]) -> list[tuple[Cell
             settings = None if outcome.result is None else _settings(entry, outcome)
             if settings is not None:
                 known = recorded.plan.of(outcome.data)
-                resolved = outcome.result.resolved if outcome.result is not None else {}
+                resolved = outcome.result.resolved if outcome.result is not None and entry.tuning is None else {}
                 for cell in wanted.cells(_Recorded(known, entry, settings, resolved, outcome.seed, outcome.fold)):
                     found.setdefault(cell.fingerprint, (cell, _as(cell, outcome, recorded.plan.command)))
     return list(found.values())
@@ -61,10 +61,14 @@ def _as(cell: Cell, outcome: Outcome, command: str) -> Outcome:
 
 
 def _settings(entry: PlannedEntry, outcome: Outcome) -> Settings | None:
-    """The settings of a recorded cell, completed by defaults; None where this version has no such method or setting."""
+    """The settings of a recorded cell, completed by defaults; None where this version has no such method or setting.
+
+    Of a search they are those that it began with, not those that it chose.
+    """
     if entry.method not in METHODS:
         return None
-    own = [outcome.config] if len(entry.configs) == 1 and outcome.config is not None else entry.configs
+    given = len(entry.configs) == 1 and outcome.config is not None and entry.tuning is None
+    own = [outcome.config] if given else entry.configs
     try:
         return [config_class(entry.method).of(dict(config)).to_dict() for config in own]
     except ConfigError:

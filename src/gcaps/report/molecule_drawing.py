@@ -88,7 +88,7 @@ def draw_molecule(
     drawn: Any = Chem.Mol(molecule)
     for atom, mark in zip(drawn.GetAtoms(), marks, strict=False):
         if mark.note:
-            atom.SetProp("atomNote", mark.note)
+            atom.SetProp("atomNote", mark.note.replace("−", "-"))  # RDKit's font has no minus sign
     drawer: Any = rdMolDraw2D.MolDraw2DSVG(round(size[0]), round(size[1]))
     _configure(drawer.drawOptions(), plain=bool(marks))
     with rdBase.BlockLogs():
