@@ -91,7 +91,7 @@ def test_settings_that_are_given_are_not_searched(graphs):
 
 def test_a_folder_of_another_search_or_of_something_else_is_refused(graphs, tmp_path):
     tune(graphs, "fgsd", tmp_path / "s", trials=1, config=QUICK, folds=2)
-    with pytest.raises(ConfigError, match="not the same seed.; choose a new folder"):
+    with pytest.raises(ConfigError, match=r"not the same seed.; choose a new folder"):
         tune(graphs, "fgsd", tmp_path / "s", trials=1, config=QUICK, folds=2, seed=1)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("precious")
