@@ -170,5 +170,5 @@ class CapsuleEncoder(nn.Module):
         if isinstance(x, SparseRows):
             x = x._replace(value=self.input_dropout(x.value)) if self.input_dropout.p else x
             return x.with_row_factors(self.node_dropout(x.value.new_ones(nodes))) if self.node_dropout.p else x
-        x = self.input_dropout(x)
-        return x * self.node_dropout(x.new_ones(nodes, 1)) if self.node_dropout.p else x
+        dense: Tensor = self.input_dropout(x)
+        return dense * self.node_dropout(dense.new_ones(nodes, 1)) if self.node_dropout.p else dense
