@@ -25,9 +25,9 @@ class NodeCapsuleConv(nn.Module):
     filter share their weights, and with ``weights="decaying"`` nearer nodes count more:
 
     .. math::
-        \mathbf{W}_{pk} = \theta_k \mathbf{W}_p, \qquad
-        \theta_k = \tfrac{1}{K+1} \quad\text{or}\quad \theta_k \propto (1 - \alpha)^k, \; \alpha = 0.1
+        \mathbf{W}_{pk} = \theta_k \mathbf{W}_p
 
+    with factors θ_k = 1/(K+1), or proportional to 0.9^k, that add up to one,
     so that many hops take no more weights than one, which few labels need.
 
     Args:
