@@ -47,6 +47,7 @@ bench: $(VENV)/.dev  ## Speed and memory against peers, short form
 	$(BIN)/python benchmarks/featurization.py --short
 	$(BIN)/python benchmarks/capsules.py --short
 	$(BIN)/python benchmarks/training.py --short
+	$(BIN)/python benchmarks/parts.py --short
 	$(BIN)/python benchmarks/merging.py --short
 	$(BIN)/python benchmarks/compiled.py --short
 	$(BIN)/python benchmarks/scaling.py --short
