@@ -136,5 +136,5 @@ def multiply_transposed(
 ) -> None:
     """C = Aᵀ B, or C += Aᵀ B with ``add``, for a k × m and a k × n matrix; see :func:`multiply`."""
     tile = _tile(k, m * n)
-    for i in range(0, k, tile):
+    for i in range(0, max(k, 1), tile):  # without rows, C = 0
         _gemm(m, n, min(tile, k - i), A, a + i * lda, lda, B, b + i * ldb, ldb, C, c, ldc, True, add or i > 0)
