@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow faults test-sdist lint format bench docs docs-serve clean
+.PHONY: help demo test test-slow faults test-sdist lint format bench bench-check docs docs-serve clean
 
 help:  ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -47,6 +47,7 @@ bench: $(VENV)/.dev  ## Speed and memory against peers, short form
 	$(BIN)/python benchmarks/featurization.py --short
 	$(BIN)/python benchmarks/capsules.py --short
 	$(BIN)/python benchmarks/training.py --short
+	$(BIN)/python benchmarks/parts.py --short
 	$(BIN)/python benchmarks/merging.py --short
 	$(BIN)/python benchmarks/compiled.py --short
 	$(BIN)/python benchmarks/scaling.py --short
@@ -59,6 +60,9 @@ bench: $(VENV)/.dev  ## Speed and memory against peers, short form
 	$(BIN)/python benchmarks/compare.py kill --short
 	$(BIN)/python benchmarks/tasks_nodes.py --short
 	$(BIN)/python benchmarks/tasks_links.py --short
+
+bench-check: $(VENV)/.dev  ## Measure the training of FILE=… (benchmarks/training.py --json) again; fail if it is slower
+	$(BIN)/python benchmarks/training.py --check $(FILE)
 
 docs: $(VENV)/.docs  ## Build the documentation into site/ (open site/index.html)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -39,6 +39,7 @@ from gcaps.training.loop import TrainingRun
 DATA = ("ENZYMES", "NCI1", "DD", "IMDB-BINARY")
 VARIANTS: dict[str, tuple[str, ...]] = {
     "default": (),
+    "with autograd": ("step",),
     "without merged nodes": ("merged nodes",),
     "plain capsule layers": ("merged nodes", "layers"),
     "plain readout": ("readout",),
@@ -46,7 +47,12 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "all plain": ("merged nodes", "layers", "readout", "head"),
 }
 """What each variant does without."""
-PATCHES = {"layers": "gcaps.models.gcaps.can_fuse", "readout": "gcaps.nn.readout.is_supported"}
+PATCHES: dict[str, tuple[str, ...]] = {
+    "layers": ("gcaps.models.gcaps.can_fuse", "gcaps.nn.cpu.stack.can_fuse"),
+    "readout": ("gcaps.nn.readout.is_supported", "gcaps.models.gcaps.set_gradients"),
+    "step": ("gcaps.models.gcaps.set_gradients",),
+}
+"""Functions that say whether to use compiled ones; set to return nothing."""
 
 
 def training(graphs: GraphSet, without: tuple[str, ...]) -> Callable[[], float]:
@@ -64,8 +70,8 @@ def training(graphs: GraphSet, without: tuple[str, ...]) -> Callable[[], float]:
 
     def epoch() -> float:
         with ExitStack() as stack:
-            for part in set(without) & set(PATCHES):
-                stack.enter_context(patch(PATCHES[part], lambda *given: False))
+            for name in [name for part in without for name in PATCHES.get(part, ())]:
+                stack.enter_context(patch(name, lambda *given: None))
             began = time.process_time()
             run.epoch()
             return time.process_time() - began

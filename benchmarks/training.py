@@ -1,13 +1,17 @@
-"""An epoch of training: GCAPS-CNN against PyTorch Geometric's GIN, GCN and PNA, on the same graphs and features.
+"""An epoch of training: GCAPS-CNN against PyTorch Geometric's GIN (also compiled), GINE, GCN and PNA.
 
-    python benchmarks/training.py [--data NCI1 ...] [--epochs 5] [--threads N] [--json FILE] [--short]
+    python benchmarks/training.py [--data NCI1 ...] [--epochs 5] [--threads N] [--peers GIN ...] [--json FILE] [--short]
+    python benchmarks/training.py --check FILE
 
 Everybody trains with Adam and cross-entropy on batches of 32 graphs, shuffled anew in each epoch, and pays for making
 its batches: gcaps cuts them out of its arrays, PyTorch Geometric collates them with its DataLoader. Nodes that are
 alike are merged once before the first epoch, as in every training of gcaps, and that is not counted. Epochs of all
-networks take turns, so that a slow minute of the machine hits all; medians count, after one epoch of warming up. The
+networks take turns, so that a slow minute of the machine hits all; medians count, after one epoch of warming up, in
+which "GIN compiled" is compiled by torch.compile with dynamic shapes. With one thread, processor time is measured. The
 PyTorch Geometric networks have 5 layers of width 64, batch normalisation and two fully connected layers on a sum.
 Figures are ratios of times: below 1, gcaps is faster.
+
+`--check` runs the data sets and peers of a recorded FILE (`--json`) again, and fails if a ratio has grown by a quarter.
 """
 
 from __future__ import annotations
@@ -23,9 +27,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from peers import PEERS, as_data, outputs_of, peer
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor, nn
+from torch import nn
 
 import gcaps
 from gcaps.batching import BatchSource
@@ -36,7 +41,9 @@ from gcaps.features import NodeFeatures
 from gcaps.models import GCAPS
 from gcaps.training.loop import TrainingRun
 
-WIDTH, LAYERS, BATCH = 64, 5, 32
+BATCH = 32
+TOLERANCE = 1.25
+"""Growth of a ratio that `--check` takes for noise."""
 ONE_NETWORK = {
     "layers": 4,
     "reduce": "mean",
@@ -60,41 +67,11 @@ def gcaps_epoch(graphs: GraphSet, features: NodeFeatures, config: Config) -> Cal
     return lambda: run.epoch() and None
 
 
-class Peer(nn.Module):
-    """One of PyTorch Geometric's networks, sum pooling and two fully connected layers."""
-
-    def __init__(self, body: nn.Module, num_classes: int) -> None:
-        super().__init__()
-        self.body = body
-        self.head = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Dropout(0.5), nn.Linear(WIDTH, num_classes))
-
-    def forward(self, data: Any) -> Tensor:
-        from torch_geometric.nn import global_add_pool
-
-        x = self.body(data.x, data.edge_index)
-        logits: Tensor = self.head(global_add_pool(x, data.batch, data.num_graphs))
-        return logits
-
-
 def peer_epoch(name: str, graphs: GraphSet, features: NodeFeatures) -> Callable[[], None]:
-    from torch_geometric.data import Data
     from torch_geometric.loader import DataLoader
-    from torch_geometric.nn.models import GCN, GIN, PNA
-    from torch_geometric.utils import degree
 
-    x, classes = features.transform(graphs), Classes.of(graphs.y).encode(graphs.y)
-    datas = []
-    for number, data in enumerate(graphs.to_pyg()):
-        rows = slice(graphs.ptr[number], graphs.ptr[number + 1])
-        y = torch.tensor([int(classes[number])])
-        datas.append(Data(x=torch.from_numpy(x[rows]), edge_index=data.edge_index, y=y, num_nodes=len(x[rows])))
-    extra: dict[str, Any] = {"norm": "batch_norm"}
-    if name == "PNA":
-        histogram = torch.bincount(torch.cat([degree(d.edge_index[1], d.num_nodes, torch.long) for d in datas]))
-        extra |= {"aggregators": ["mean", "min", "max", "std"], "deg": histogram}
-        extra["scalers"] = ["identity", "amplification", "attenuation"]
-    body = {"GIN": GIN, "GCN": GCN, "PNA": PNA}[name](x.shape[1], WIDTH, LAYERS, **extra)
-    network = Peer(body, graphs.num_classes)
+    datas = as_data(graphs, features.transform(graphs), Classes.of(graphs.y).encode(graphs.y))
+    network = peer(name, datas, graphs.num_classes)
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, weight_decay=1e-4)
     loader = DataLoader(datas, batch_size=BATCH, shuffle=True)
     loss_of = nn.CrossEntropyLoss()
@@ -102,7 +79,7 @@ def peer_epoch(name: str, graphs: GraphSet, features: NodeFeatures) -> Callable[
     def epoch() -> None:
         network.train()
         for data in loader:
-            loss = loss_of(network(data), data.y)
+            loss = loss_of(outputs_of(network, data), data.y)
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
@@ -122,20 +99,39 @@ def compare(name: str, options: argparse.Namespace) -> dict[str, Any]:
         "gcaps": gcaps_epoch(graphs, fitted, config),
         "gcaps_full": gcaps_epoch(graphs, fitted, config.model_copy(update=FULL)),
     }
-    runs |= {peer: peer_epoch(peer, graphs, fitted) for peer in options.peers}
+    runs |= {name: peer_epoch(name, graphs, fitted) for name in options.peers}
     seconds_of: dict[str, list[float]] = {key: [] for key in runs}
+    clock = time.thread_time if options.threads == 1 else time.perf_counter
     for number in range(options.epochs + 1):
         for key, run in runs.items():
-            began = time.perf_counter()
+            began = clock()
             run()
             if number:  # the first is for warming up
-                seconds_of[key].append(time.perf_counter() - began)
+                seconds_of[key].append(clock() - began)
     seconds = {key: median(values) for key, values in seconds_of.items()}
     row: dict[str, Any] = {"data": name, "graphs": len(graphs), "threads": options.threads, "seconds": seconds}
-    for peer in options.peers:
-        row[f"ratio_vs_pyg_{peer.lower()}"] = seconds["gcaps"] / seconds[peer]
+    for other in options.peers:
+        row[_ratio(other)] = seconds["gcaps"] / seconds[other]
     row["full_covariance_ratio_vs_pyg_gin"] = seconds["gcaps_full"] / seconds["GIN"]
     return row
+
+
+def _ratio(name: str) -> str:
+    return f"ratio_vs_pyg_{name.lower().replace(' ', '_')}"
+
+
+def check(recorded: list[dict[str, Any]], rows: list[dict[str, Any]]) -> int:
+    """Print each ratio beside the recorded one; return how many have grown by more than :data:`TOLERANCE`."""
+    table, slower = Table("data set", "ratio", "recorded", "now", "now / recorded"), 0
+    for before, after in zip(recorded, rows, strict=True):
+        for key in before:
+            if "ratio" in key and key in after:
+                change = after[key] / before[key]
+                slower += change > TOLERANCE
+                mark = " slower" if change > TOLERANCE else ""
+                table.add_row(before["data"], key, f"{before[key]:.2f}", f"{after[key]:.2f}", f"{change:.2f}{mark}")
+    Console(width=120).print(table)
+    return slower
 
 
 def show(rows: list[dict[str, Any]], peers: list[str]) -> None:
@@ -146,7 +142,7 @@ def show(rows: list[dict[str, Any]], peers: list[str]) -> None:
             row["data"],
             f"{row['graphs']:,}",
             *(f"{row['seconds'][c]:.2f}" for c in columns),
-            *(f"{row[f'ratio_vs_pyg_{p.lower()}']:.2f}" for p in peers),
+            *(f"{row[_ratio(p)]:.2f}" for p in peers),
             f"{row['full_covariance_ratio_vs_pyg_gin']:.2f}",
         )
     Console(width=140).print(table)
@@ -158,7 +154,10 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of all networks; by default all cores")
     parser.add_argument("--graphs", type=int, help="at most so many graphs of each set, drawn at random")
-    parser.add_argument("--peers", nargs="+", default=["GIN", "GCN", "PNA"])
+    parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
+    parser.add_argument(
+        "--check", type=Path, metavar="FILE", help="measure again what FILE records, and compare ratios"
+    )
     parser.add_argument("--json", type=Path)
     parser.add_argument("--short", action="store_true", help="two epochs against GIN only")
     options = parser.parse_args()
@@ -166,11 +165,19 @@ def main() -> None:
         options.epochs, options.peers = 2, ["GIN"]
     from gcaps.data.catalog import find
 
+    recorded: list[dict[str, Any]] = []
+    if options.check:
+        recorded = json.loads(options.check.read_text())["rows"]
+        options.data = [row["data"] for row in recorded]
+        options.peers = [name for name in PEERS if _ratio(name) in recorded[0]]
+        options.threads, options.graphs = recorded[0]["threads"], max(row["graphs"] for row in recorded)
     names = options.data or ["NCI1" if find("NCI1") else "MUTAG"]
     torch.set_num_threads(options.threads)
     torch.manual_seed(0)
     rows = [compare(name, options) for name in names]
     show(rows, options.peers)
+    if recorded and check(recorded, rows):
+        raise SystemExit("some ratios have grown")
     if options.json:
         options.json.write_text(json.dumps({**rows[0], "rows": rows}, indent=1) + "\n")
 

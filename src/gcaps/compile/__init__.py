@@ -162,7 +162,7 @@ def state() -> str:
 
 def _modules() -> list[str]:
     """Names of the modules whose kernels are listed, and of those that these call."""
-    called = ("blocks", "state", "relations", "layers", "readout")
+    called = ("blocks", "state", "products", "relations", "layers", "readout")
     return sorted({one.name.split(":")[0] for one in kernels()} | {f"gcaps.nn.cpu.{name}" for name in called})
 
 

@@ -1,7 +1,8 @@
 """Gradients of GCAPS-CNN without autograd: its three compiled operations one after the other, and back.
 
-They are the same functions that autograd calls, so gradients are the same bit for bit. What is saved is autograd's part of
-a training step: nodes of its graph, views, and sums of gradients.
+They are the same functions that autograd calls, so gradients are the same bit for bit. What is saved is autograd's part
+of a training step: nodes of its graph, views, and sums of gradients. An epoch takes up to a tenth less where batches
+are small (``python benchmarks/compiled.py``).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from gcaps.batching.batch import Batch
 from gcaps.models.losses import loss_sum
 from gcaps.nn.conv import GraphCapsuleConv
 from gcaps.nn.cpu import head, readout, stack
+from gcaps.nn.cpu.blocks import one_blas_thread
 from gcaps.nn.distributed import is_distributed
 from gcaps.nn.filters import batch_filter
 from gcaps.nn.readout import MeanCovariance
@@ -34,6 +36,7 @@ class _Context:
 
 
 @torch.no_grad()
+@one_blas_thread()
 def set_gradients(network: GCAPS, batch: Batch, graphs: int) -> tuple[Tensor, Tensor] | None:
     """Set the gradient of each parameter to that of the mean loss; return the sum of the losses, and the outputs.
 
@@ -44,8 +47,8 @@ def set_gradients(network: GCAPS, batch: Batch, graphs: int) -> tuple[Tensor, Te
         batch: with targets.
         graphs: number that the sum of the losses is divided by.
     """
-    fused, readout_, capsules = network.head, network.readout, list(network.convs)
-    if not isinstance(fused, head.Head) or not isinstance(readout_, MeanCovariance):
+    fused, covariance, capsules = network.head, network.readout, list(network.convs)
+    if not isinstance(fused, head.Head) or not isinstance(covariance, MeanCovariance):
         return None
     if network.inputs is not None or network.num_relations > 1 or network.shape_args.get("edge_dim") is not None:
         return None
@@ -57,11 +60,11 @@ def set_gradients(network: GCAPS, batch: Batch, graphs: int) -> tuple[Tensor, Te
     assert batch.y is not None
     of_stack, of_readout, of_head = _Context(), _Context(), _Context()
     convs = [conv for conv in capsules if isinstance(conv, GraphCapsuleConv)]
-    given, weights = stack.arguments(convs, batch, M)
-    projection = None if readout_.projection is None else readout_.projection.weight
+    given, weights = stack.arguments(convs, batch, M, keep=True)
+    projection = None if covariance.projection is None else covariance.projection.weight
     layers = [layer for layer in fused if isinstance(layer, BatchNorm | nn.Linear)]
     Z = stack.CapsuleStack.forward(of_stack, given, batch.dense, *weights)
-    options = readout_.options
+    options = covariance.options
     vectors = readout.MeanCovarianceFunction.forward(of_readout, Z, projection, batch.ptr, options, batch.multiplicity)
     length = vectors.size(1)
     if batch.graph_attr is not None:
@@ -74,9 +77,10 @@ def set_gradients(network: GCAPS, batch: Batch, graphs: int) -> tuple[Tensor, Te
         (grad,) = torch.autograd.grad(loss / graphs, leaf)
     grad_vectors, _, *grads = head.HeadFunction.backward(of_head, grad)
     _set(params, grads)
-    grad_Z, grad_projection, *_ = readout.MeanCovarianceFunction.backward(of_readout, grad_vectors[:, :length])
+    of_Z, grad_projection, *_ = readout.MeanCovarianceFunction.backward(of_readout, grad_vectors[:, :length])
     _set([projection], [grad_projection])
-    _, _, *grads = stack.CapsuleStack.backward(of_stack, grad_Z)
+    assert of_Z is not None
+    _, _, *grads = stack.CapsuleStack.backward(of_stack, of_Z)
     _set(weights, grads)
     return loss.detach(), outputs.detach()
 

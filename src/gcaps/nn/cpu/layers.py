@@ -319,21 +319,23 @@ def copy_columns(a: int, z: int, source: Array, column: int, out: Array) -> None
 
 
 @compiled_part
-def add_product(a: int, z: int, nodes: Nodes, U: Array, p: int, read: int, write: int) -> None:
-    """U[:, p, write] += M U[:, p, read] for the rows of a block."""
+def add_product(a: int, z: int, nodes: Nodes, U: Array, read: int, write: int) -> None:
+    """U[:, :, write] += M U[:, :, read] for the rows of a block; all components of a neighbor are read together."""
     rowptr, col, value, diagonal, h = nodes.rowptr, nodes.col, nodes.value, nodes.diagonal, U.shape[3]
     for i in range(a, z):
         if len(diagonal):
-            for j in range(h):
-                U[i - a, p, write, j] += diagonal[i] * U[i - a, p, read, j]
+            for p in range(U.shape[1]):
+                for j in range(h):
+                    U[i - a, p, write, j] += diagonal[i] * U[i - a, p, read, j]
         for e in range(rowptr[i], rowptr[i + 1]):
             t = col[e] - a
-            if len(value):
-                for j in range(h):
-                    U[i - a, p, write, j] += value[e] * U[t, p, read, j]
-            else:
-                for j in range(h):
-                    U[i - a, p, write, j] += U[t, p, read, j]
+            for p in range(U.shape[1]):
+                if len(value):
+                    for j in range(h):
+                        U[i - a, p, write, j] += value[e] * U[t, p, read, j]
+                else:
+                    for j in range(h):
+                        U[i - a, p, write, j] += U[t, p, read, j]
 
 
 @compiled_part
@@ -346,9 +348,8 @@ def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Ar
     multiplicity, h, pre = nodes.multiplicity, layer.hidden, layer.pre
     P, w = len(layer.weight), pre.shape[1]
     parts, out = U.reshape(z - a, P, -1, h), pre.reshape(len(pre), P, h)
-    for p in range(P):
-        for k in range(parts.shape[2] - 1, 0, -1):
-            add_product(a, z, nodes, parts, p, k, k - 1)
+    for k in range(parts.shape[2] - 1, 0, -1):
+        add_product(a, z, nodes, parts, k, k - 1)
     count = 0.0
     sums, squares = np.zeros(w), np.zeros(w)
     for i in range(a, z):
@@ -386,9 +387,9 @@ def filter_backward(a: int, z: int, nodes: Nodes, layer: Layer, gradient: Gradie
         for p in range(P):
             for j in range(h):
                 parts[i - a, p, 0, j] = row[p, j]
-    for p in range(P):
-        for order in range(1, parts.shape[2]):
-            for i in range(z - a):
+    for order in range(1, parts.shape[2]):
+        for i in range(z - a):
+            for p in range(P):
                 for j in range(h):
                     parts[i, p, order, j] = 0
-            add_product(a, z, nodes, parts, p, order - 1, order)
+        add_product(a, z, nodes, parts, order - 1, order)

@@ -1,7 +1,7 @@
 """Matrix products of parts of arrays in compiled code, with and without adding to what is there.
 
-Compiled ``np.dot`` takes whole contiguous matrices and overwrites its output. This calls the same BLAS function with the
-distances between rows, so that columns of a wider matrix are read and written in place.
+Compiled ``np.dot`` takes whole contiguous matrices and overwrites its output. This calls the same BLAS function with
+the distances between rows, so that columns of a wider matrix are read and written in place.
 """
 
 from __future__ import annotations
@@ -9,68 +9,24 @@ from __future__ import annotations
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils as numba_cgutils
+from numba.core import types
 from numba.extending import intrinsic
 
 from gcaps.nn.cpu.blocks import Array, compiled_part
 
+cgutils: Any = numba_cgutils  # without annotations
 _size, _char = ir.IntType(64), ir.IntType(8)
 _pointer = _char.as_pointer()
 
 SMALL = 2**19
 """Multiplications of a product up to which BLAS uses kernels for small matrices, without copying the operands. On
 processors with AVX-512 these are up to 1.8 times as fast, elsewhere smaller products cost up to 6 %."""
+LEAST_ROWS = 32
+"""Products are not cut into pieces of fewer rows."""
 
 
-@compiled_part
-def multiply(
-    m: int,
-    n: int,
-    k: int,
-    A: Array,
-    a: int,
-    lda: int,
-    B: Array,
-    b: int,
-    ldb: int,
-    C: Array,
-    c: int,
-    ldc: int,
-    add: bool,
-) -> None:
-    """C = A B, or C += A B with ``add``, for an m × k and a k × n matrix.
-
-    A begins at the element ``a`` of an array and has rows ``lda`` elements apart; B and C likewise.
-    """
-    tile = max(SMALL // (n * k), 1)
-    for i in range(0, m, tile):
-        _gemm(min(tile, m - i), n, k, A, a + i * lda, lda, B, b, ldb, C, c + i * ldc, ldc, False, add)
-
-
-@compiled_part
-def multiply_transposed(
-    m: int,
-    n: int,
-    k: int,
-    A: Array,
-    a: int,
-    lda: int,
-    B: Array,
-    b: int,
-    ldb: int,
-    C: Array,
-    c: int,
-    ldc: int,
-    add: bool,
-) -> None:
-    """C = Aᵀ B, or C += Aᵀ B with ``add``, for a k × m and a k × n matrix; see :func:`multiply`."""
-    tile = max(SMALL // (m * n), 1)
-    for i in range(0, k, tile):
-        _gemm(m, n, min(tile, k - i), A, a + i * lda, lda, B, b + i * ldb, ldb, C, c, ldc, True, add or i > 0)
-
-
-@intrinsic
-def _gemm(
+def _one_call(
     typing: Any,
     m: Any,
     n: Any,
@@ -125,3 +81,60 @@ def _gemm(
     sizes = [types.intp] * 3
     arrays = [part for array in (A, B, C) for part in (array, types.intp, types.intp)]
     return types.void(*sizes, *arrays, types.boolean, types.boolean), code
+
+
+_gemm: Any = intrinsic(_one_call)
+
+
+@compiled_part
+def _tile(rows: int, others: int) -> int:
+    """Rows to multiply at once: all where the other two sizes, whose product is given, are not small."""
+    tile = SMALL // max(others, 1)
+    return tile if tile >= LEAST_ROWS else max(rows, 1)
+
+
+@compiled_part
+def multiply(
+    m: int,
+    n: int,
+    k: int,
+    A: Array,
+    a: int,
+    lda: int,
+    B: Array,
+    b: int,
+    ldb: int,
+    C: Array,
+    c: int,
+    ldc: int,
+    add: bool,
+) -> None:
+    """C = A B, or C += A B with ``add``, for an m × k and a k × n matrix.
+
+    A begins at the element ``a`` of an array and has rows ``lda`` elements apart; B and C likewise.
+    """
+    tile = _tile(m, n * k)
+    for i in range(0, m, tile):
+        _gemm(min(tile, m - i), n, k, A, a + i * lda, lda, B, b, ldb, C, c + i * ldc, ldc, False, add)
+
+
+@compiled_part
+def multiply_transposed(
+    m: int,
+    n: int,
+    k: int,
+    A: Array,
+    a: int,
+    lda: int,
+    B: Array,
+    b: int,
+    ldb: int,
+    C: Array,
+    c: int,
+    ldc: int,
+    add: bool,
+) -> None:
+    """C = Aᵀ B, or C += Aᵀ B with ``add``, for a k × m and a k × n matrix; see :func:`multiply`."""
+    tile = _tile(k, m * n)
+    for i in range(0, max(k, 1), tile):  # without rows, C = 0
+        _gemm(m, n, min(tile, k - i), A, a + i * lda, lda, B, b + i * ldb, ldb, C, c, ldc, True, add or i > 0)

@@ -298,7 +298,7 @@ def gates_backward(
 ) -> None:
     """Add the gradient of the values: at entry (i, j) of M_r, Σ_k ⟨H_(k−1) of i, V_k of j⟩.
 
-    H_0 are the h columns of G from ``read`` on. The entries are those of the transposed filters, so j is the target here.
+    H_0 are the h columns of G from ``read`` on. The entries are those of the transposed filters, so j is the target.
     """
     entry, col, source, target, part = rows.entry, rows.col, rows.source, rows.target, rows.part
     rest = H.shape[1] - h

