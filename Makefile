@@ -57,6 +57,8 @@ bench: $(VENV)/.dev  ## Speed and memory against peers, short form
 	$(BIN)/python benchmarks/svm.py
 	$(BIN)/python benchmarks/distances.py
 	$(BIN)/python benchmarks/compare.py kill --short
+	$(BIN)/python benchmarks/tasks_nodes.py --short
+	$(BIN)/python benchmarks/tasks_links.py --short
 
 docs: $(VENV)/.docs  ## Build the documentation into site/ (open site/index.html)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -26,7 +26,7 @@ MODULES = {
         name: f"gcaps.{name}"
         for name in (
             *("estimators", "data", "features", "nn", "models", "kernels"),
-            *("evaluation", "explain", "exporting", "report", "pyg", "theory", "testing"),
+            *("evaluation", "explain", "exporting", "report", "pyg", "tasks", "theory", "testing"),
         )
     },
 }
@@ -35,7 +35,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "gcaps"
 FOLDERS = (
     "config",
     *("data", "features", "batching", "nn", "models", "kernels", "training"),
-    *("estimators", "exporting", "tuning", "evaluation", "explain", "report", "theory", "testing", "cli"),
+    *("estimators", "tasks", "exporting", "tuning", "evaluation", "explain", "report", "theory", "testing", "cli"),
 )
 """Folders of the package in the order in which data flow."""
 MAIN = ("load", "GraphSet", "evaluate", "compare", "load_model", "GraphCapsuleConv", "MeanCovariance")
@@ -165,6 +165,7 @@ def settings_page() -> str:
 def _settings_lines() -> Iterator[str]:
     from gcaps.config import CONFIGS
     from gcaps.config.spaces import SPACES
+    from gcaps.config.tasks import LinkConfig, NodeConfig
     from gcaps.estimators import auto
     from gcaps.estimators.registry import METHODS, estimator_class
     from gcaps.evaluation.experiments import Entry, Experiment
@@ -200,6 +201,11 @@ def _settings_lines() -> Iterator[str]:
         if method in SPACES:
             searched = "; ".join(f"`{setting}`: {values}" for setting, values in SPACES[method].items())
             yield f"\n[`gcaps tune`](../guides/tune.md) searches {searched}.\n"
+    yield "## Tasks {#tasks}\n"
+    for verb, kind in (("nodes", NodeConfig), ("links", LinkConfig)):
+        yield f"### `gcaps tasks {verb}`\n"
+        yield f"{_paragraphs(inspect.getdoc(kind) or '')}\n"
+        yield from _fields(kind)
     yield "## Experiment files {#experiments}\n"
     yield "The keys of a TOML file for `gcaps compare --experiment FILE`.\n"
     yield from _fields(Experiment)

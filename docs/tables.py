@@ -14,8 +14,9 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import product
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 from typing import Any
 
 import numpy as np
@@ -459,12 +460,69 @@ def tuned() -> str:
     return markdown(head, rows)
 
 
+NODE_MODELS = {"capsules": "capsules", "gcn": "GCN", "gat": "GAT", "gin": "GIN"}
+LINK_MODELS = {
+    **{("capsules", part): f"capsules, {part}" for part in ("GAE", "VGAE")},
+    **{("gcn", part): f"GCN, {part}" for part in ("GAE", "VGAE")},
+    ("common-neighbors", "score"): "common neighbors",
+    ("adamic-adar", "score"): "Adamic–Adar",
+    ("resource-allocation", "score"): "resource allocation",
+}
+PLANETOID = {"cora": "Cora", "citeseer": "CiteSeer"}
+
+
+def node_classification() -> str:
+    """Accuracy on the test nodes, by model."""
+    rows = []
+    for (data, name), (model, title) in product(PLANETOID.items(), NODE_MODELS.items()):
+        own = _task_rows("nodes", data, model, "final")
+        if own:
+            cells = [_over_seeds(own, key) for key in ("validation", "test")]
+            rows.append([name, title, *cells, *_costs(own), _chosen(own[0]["settings"])])
+    head = ["graph", "model", "validation, %", "test, %", "seeds", "parameters", "time, s", "chosen settings"]
+    return markdown(head, rows)
+
+
+def link_prediction() -> str:
+    """ROC AUC and average precision on held-out links, by model."""
+    rows = []
+    for (data, name), ((model, part), title) in product(PLANETOID.items(), LINK_MODELS.items()):
+        own = _task_rows("links", data, model, part)
+        if own:
+            cells = [_over_seeds(own, key) for key in ("auc", "ap")]
+            rows.append([name, title, *cells, *_costs(own), _chosen(own[0]["settings"])])
+    head = ["graph", "model", "AUC, %", "AP, %", "splits", "parameters", "time, s", "chosen settings"]
+    return markdown(head, rows)
+
+
+def _task_rows(task: str, data: str, model: str, part: str) -> list[Row]:
+    page = json.loads((ROOT / "results" / "tasks" / f"{task}.json").read_text(encoding="utf-8"))
+    return [row for row in page["rows"] if (row["data"], row["model"], row["part"]) == (data, model, part)]
+
+
+def _over_seeds(rows: Sequence[Row], key: str) -> str:
+    values = [100 * row[key] for row in rows]
+    return f"{fmean(values):.1f} ± {stdev(values):.1f}" if len(values) > 1 else f"{values[0]:.1f}"
+
+
+def _costs(rows: Sequence[Row]) -> list[str]:
+    """Number of seeds, parameters and the median time."""
+    return [str(len(rows)), f"{rows[0]['parameters']:,}", f"{median(row['seconds'] for row in rows):.1f}"]
+
+
+def _chosen(settings: dict[str, Any]) -> str:
+    shown = {name: value for name, value in settings.items() if name != "variational"}
+    parts = (f"{k} {','.join(map(str, v)) if isinstance(v, list) else v}" for k, v in shown.items())
+    return ", ".join(parts).replace("None", "none").replace("_", " ")
+
+
 TABLES: dict[str, Callable[[], str]] = {
     table.__name__.replace("_", " "): table
     for table in (
         *(systems, accuracy, accuracy_in_short, rules, svm_beside_a_network, seeds, attributes, everything, molecules),
         *(molecule_benchmark, molecule_ensembles, molecule_costs, fair_comparison),
         *(kernels, networks, fair_folds, complete_folds, ablation, uncertainty, tuned),
+        *(node_classification, link_prediction),
     )
 }
 

@@ -30,6 +30,13 @@ def test_pyg_drop_in_trains_both_models(drop_in, capsys):
     assert "Capsules  epoch   1" in capsys.readouterr().out
 
 
+def test_nodes_and_links_finds_communities_and_links(capsys):
+    found = example("nodes_and_links").main(epochs=60)
+    assert found["accuracy"] > 0.8
+    assert found["auc"] > 0.6
+    assert "adamic-adar" in capsys.readouterr().out
+
+
 def test_pyg_drop_in_changes_four_lines_and_its_docstring_shows_them(drop_in):
     before, after = (inspect.getsource(kind.__init__).splitlines() for kind in (drop_in.GIN, drop_in.Capsules))
     changed = [line for line in difflib.ndiff(before, after) if line[0] in "+-"]

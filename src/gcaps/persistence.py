@@ -241,10 +241,10 @@ def _is_task_model(folder: Path) -> bool:
 def _read_task_model(folder: Path) -> TaskModel:
     """Read a model of :mod:`gcaps.tasks`."""
     page, arrays = _content(folder, TaskManifest)
-    tasks = importlib.import_module("gcaps.tasks")
-    if page.task_model not in tasks.__all__:
-        raise ModelError(f"{folder / PAGE}: is damaged (there is no {page.task_model!r} in gcaps.tasks)")
-    kind: Any = getattr(tasks, page.task_model)
+    tasks, base = importlib.import_module("gcaps.tasks"), _task_models().TaskModel
+    kind: Any = getattr(tasks, page.task_model) if page.task_model in tasks.__all__ else None
+    if not isinstance(kind, type) or not issubclass(kind, base):
+        raise ModelError(f"{folder / PAGE}: is damaged (there is no model {page.task_model!r} in gcaps.tasks)")
     model: TaskModel = kind(**{n: tuple(v) if isinstance(v, list) else v for n, v in page.parameters.items()})
     model.restore(arrays, page.state)
     model.epoch_ = page.epoch

@@ -76,7 +76,9 @@ def test_chain_tends_to_the_distribution_exp_score(L, R, connected, scale):
     with torch.no_grad():
         expected = torch.softmax(chain.score(every).double().masked_fill(~allowed, -torch.inf), 0)
     generator = torch.Generator().manual_seed(0)
-    start = random_trees(torch.ones(3000, N, dtype=torch.bool), torch.zeros(3000, N, dtype=torch.long), limits, generator)
+    start = random_trees(
+        torch.ones(3000, N, dtype=torch.bool), torch.zeros(3000, N, dtype=torch.long), limits, generator
+    )
     end = chain.run(start, 60, generator)
     code = {tuple(torch.cat([n, e.flatten()]).tolist()): k for k, (n, e) in enumerate(states)}
     visits = [code[tuple(row.tolist())] for row in torch.cat([end.nodes, end.edges.flatten(1)], dim=1)]

@@ -108,9 +108,7 @@ class GraphCapsuleGRU(nn.Module):
         self, columns: int, width: int, capsule_size: int, degree: int, filter_name: str, bound: float | None
     ) -> nn.Module:
         """Convolution [n, columns] → [n, width, P] of one or several gates."""
-        return GraphCapsuleConv(
-            columns, width, capsule_size, degree, filter=filter_name, bound=bound, activation=None
-        )
+        return GraphCapsuleConv(columns, width, capsule_size, degree, filter=filter_name, bound=bound, activation=None)
 
     def zeros(self, x: Tensor) -> Tensor:
         """[n, h, P] state before the first step."""

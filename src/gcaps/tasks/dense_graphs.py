@@ -31,7 +31,9 @@ class DenseGraphs(NamedTuple):
 
     def where(self, chosen: Tensor, other: DenseGraphs) -> DenseGraphs:
         """These graphs where ``chosen`` [B], the others elsewhere."""
-        nodes, mask = (torch.where(chosen[:, None], a, b) for a, b in ((self.nodes, other.nodes), (self.mask, other.mask)))
+        nodes, mask = (
+            torch.where(chosen[:, None], a, b) for a, b in ((self.nodes, other.nodes), (self.mask, other.mask))
+        )
         return DenseGraphs(nodes, torch.where(chosen[:, None, None], self.edges, other.edges), mask)
 
 
@@ -44,7 +46,12 @@ class Alphabet(NamedTuple):
     @classmethod
     def of(cls, graphs: GraphSet) -> Alphabet:
         """The labels of a set."""
-        return cls(*(None if labels is None else np.unique(labels[:, 0]) for labels in (graphs.node_labels, graphs.edge_labels)))
+        return cls(
+            *(
+                None if labels is None else np.unique(labels[:, 0])
+                for labels in (graphs.node_labels, graphs.edge_labels)
+            )
+        )
 
     @property
     def num_nodes(self) -> int:

@@ -135,7 +135,7 @@ class CapsuleForecaster(TaskModel):
         return forecasts
 
     def score(self, sequence: GraphSequence, y: None = None, *, steps: int | None = None) -> float:
-        """Share of the variance around the means of the fitted steps that the forecasts explain (R²), over all horizons.
+        """Share of the variance around the means of the fitted steps that the forecasts explain (R²).
 
         Args:
             sequence: with the steps to be forecast at its end.

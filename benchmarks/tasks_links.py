@@ -1,0 +1,178 @@
+"""Links of Cora and CiteSeer: autoencoders with capsule and with GCN encoders, and scores of common neighbors.
+
+    python benchmarks/tasks_links.py [--data cora citeseer] [--models …] [--seeds 10] [--search-seeds 1]
+                                     [--record results/tasks/links.json] [--folder DATA/node] [--short]
+
+Each seed holds out 5 % of the links for validation and 10 % for test, with as many pairs that are no links, which are
+the same for all models; messages pass along the other links only. Both encoders have the same number of configurations,
+each trained on --search-seeds other splits (numbered from 1,000); the one with the best mean of AUC and AP on their
+validation links is trained on --seeds splits, plain (GAE) and variational (VGAE). Decoder, negatives, Adam with 0.01
+and early stopping are the same. "time" is the CPU time of one training, the median.
+With --record each training is written as soon as it is done, and those that FILE has are not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from itertools import product
+from pathlib import Path
+from statistics import mean, median, stdev
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor, nn
+from torch_geometric.nn import GCNConv
+
+from gcaps.config.tasks import LinkConfig
+from gcaps.files import write_json
+from gcaps.nn.filters import Filter
+from gcaps.tasks.encoder import CapsuleEncoder
+from gcaps.tasks.graph import NodeGraph
+from gcaps.tasks.link_scores import LINK_SCORES
+from gcaps.tasks.link_split import LinkSplit, split_links
+from gcaps.tasks.link_training import LinkTraining, link_logits, link_metrics
+from gcaps.tasks.sparse_rows import SparseRows
+from gcaps.training.loop import reproducible
+
+TRAINING: dict[str, Any] = {"epochs": 200, "patience": 30, "lr": 0.01}
+SPACES: dict[str, list[dict[str, Any]]] = {
+    "capsules": [
+        {"degrees": (8,), "weights": "decaying", "embedding": 64},
+        {"degrees": (8,), "weights": "decaying", "embedding": 64, "capsule_size": 2},
+        {"degrees": (4,), "weights": "shared", "embedding": 64, "capsule_size": 2},
+        {"degrees": (1, 1), "weights": "separate", "embedding": 32, "length": None},
+    ],
+    "gcn": [
+        {"hidden": 32, "embedding": 16, "length": None},
+        {"hidden": 64, "embedding": 32, "length": None},
+        {"hidden": 64, "embedding": 32},
+        {"hidden": 128, "embedding": 64},
+    ],
+}
+MODELS = ("capsules", "gcn", *LINK_SCORES)
+
+
+class GCN(nn.Module):
+    """Two layers of PyG's GCNConv, the product with sparse features done beforehand."""
+
+    def __init__(self, size: int, config: LinkConfig, outputs: int, edge_index: Tensor) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(size, config.hidden))
+        nn.init.xavier_uniform_(self.weight)
+        self.first, self.last = GCNConv(config.hidden, config.hidden), GCNConv(config.hidden, outputs)
+        self.first.lin = nn.Identity()
+        self.edge_index, self.dropout = edge_index, config.dropout
+
+    def forward(self, x: SparseRows, M: Filter) -> Tensor:
+        out = torch.relu(self.first(x.matmul(self.weight), self.edge_index))
+        return self.last(nn.functional.dropout(out, self.dropout, self.training), self.edge_index)
+
+
+def train(split: LinkSplit, model: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Train once; return validation and test scores, parameters and time."""
+    if model in LINK_SCORES:
+        began = time.process_time()
+        found = LINK_SCORES[model](split.graph, split.test.both)
+        return {**link_metrics(split.test.y, found), "parameters": 0, "seconds": time.process_time() - began}
+    config = LinkConfig.parse({**TRAINING, **settings, "device": "cpu"})
+    graph, outputs = split.graph, config.embedding * (2 if config.variational else 1)
+    size = graph.x.shape[1]
+    began = time.process_time()
+    with reproducible(seed, 1):
+        if model == "capsules":
+            shape = config.hidden, config.capsule_size, config.degrees, config.weights
+            network: nn.Module = CapsuleEncoder(size, outputs, *shape, config.input_dropout, config.dropout)
+        else:
+            network = GCN(size, config, outputs, torch.from_numpy(graph.edge_index))
+        training = LinkTraining(network, graph, split.validation, config, [])
+        curves, epoch = training.fit(seed)
+    spent = time.process_time() - began
+    scores = link_logits(training.vectors(), torch.from_numpy(split.test.both)).numpy()
+    return {
+        "validation": max(curves.validation),
+        **link_metrics(split.test.y, scores),
+        "parameters": sum(p.numel() for p in network.parameters()),
+        "epoch": epoch,
+        "epochs": len(curves.loss),
+        "seconds": spent,
+    }
+
+
+def in_percent(values: list[float]) -> str:
+    """Mean and standard deviation."""
+    return f"{100 * mean(values):.2f} ± {100 * stdev(values) if len(values) > 1 else 0:.2f}"
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    table = Table("data set", "model", "AUC, %", "AP, %", "seeds", "parameters", "time, s", "chosen settings")
+    for data, model, part in product(dict.fromkeys(row["data"] for row in rows), MODELS, ("score", "GAE", "VGAE")):
+        final = [r for r in rows if (r["data"], r["model"], r["part"]) == (data, model, part)]
+        if not final:
+            continue
+        columns = [in_percent([row[key] for row in final]) for key in ("auc", "ap")]
+        chosen = ", ".join(f"{k}={v}" for k, v in final[0]["settings"].items() if k != "variational")
+        numbers = f"{final[0]['parameters']:,}", f"{median(r['seconds'] for r in final):.2f}"
+        table.add_row(
+            data, model + ("" if part == "score" else f" {part}"), *columns, str(len(final)), *numbers, chosen
+        )
+    Console(width=160).print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", nargs="+", default=["cora", "citeseer"])
+    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--search-seeds", type=int, default=1)
+    parser.add_argument("--record", type=Path)
+    parser.add_argument("--folder", type=Path, default=Path(os.environ.get("GCAPS_DATA", ".")) / "node")
+    parser.add_argument("--short", action="store_true", help="Cora, two configurations, one seed, few epochs")
+    options = parser.parse_args()
+    if not options.folder.is_dir():
+        print(f"{options.folder}: is missing; let GCAPS_DATA name a folder with node/cora.npz and node/citeseer.npz")
+        return
+    if options.short:
+        TRAINING.update(epochs=5)
+        options.data, options.seeds, options.search_seeds = options.data[:1], 1, 1
+    rows: list[dict[str, Any]] = []
+    if options.record and options.record.exists():
+        rows = json.loads(options.record.read_text())["rows"]
+
+    def cell(data: str, graph: NodeGraph, model: str, part: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
+        key = {"data": data, "model": model, "part": part, "settings": json.loads(json.dumps(settings)), "seed": seed}
+        found = next((row for row in rows if all(row[name] == value for name, value in key.items())), None)
+        if found is None:
+            found = {**key, **train(split_links(graph, seed), model, settings, seed)}
+            if part == "search":
+                del found["auc"], found["ap"]  # not to be looked at
+            rows.append(found)
+            if options.record:
+                options.record.parent.mkdir(parents=True, exist_ok=True)
+                write_json(options.record, {"training": TRAINING, "rows": rows})
+        return found
+
+    graphs = {data: NodeGraph.read(options.folder / f"{data}.npz") for data in options.data}
+    chosen: dict[tuple[str, str], dict[str, Any]] = {}
+    for (data, graph), model in product(graphs.items(), options.models):
+        if model in LINK_SCORES:
+            chosen[data, model] = {}
+            continue
+        space = SPACES[model][: 2 if options.short else None]
+        seeds = range(1000, 1000 + options.search_seeds)
+        scores = [np.mean([cell(data, graph, model, "search", s, n)["validation"] for n in seeds]) for s in space]
+        chosen[data, model] = space[int(np.argmax(scores))]
+    for seed, ((data, model), settings) in product(range(options.seeds), chosen.items()):
+        for part in ("score",) if model in LINK_SCORES else ("GAE", "VGAE"):
+            own = {**settings, "variational": part == "VGAE"} if settings else {}
+            cell(data, graphs[data], model, part, own, seed)
+    show(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""Training of a network on the labelled nodes of one graph, in full batches or on sampled neighborhoods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from gcaps.batching import shuffled
+from gcaps.config.tasks import NodeConfig, NodeEncoderConfig
+from gcaps.data.arrays import Ints
+from gcaps.nn.filters import Filter, edge_filter
+from gcaps.tasks.graph import NodeGraph
+from gcaps.tasks.sampling import NeighborSampler
+from gcaps.tasks.sparse_rows import SparseRows
+from gcaps.tasks.training import Score, StepRun, fit_steps
+from gcaps.training.loop import Epoch
+from gcaps.training.selection import Curves
+
+
+class Inputs(NamedTuple):
+    """Input of a network on nodes."""
+
+    x: Tensor | SparseRows
+    """[n, c]"""
+    M: Filter
+
+
+def inputs_of(graph: NodeGraph, config: NodeEncoderConfig, device: torch.device) -> Inputs:
+    """Return features and filter of a graph."""
+    x = graph.features(normalize=config.normalize).to(device)
+    edge_index, weight = graph.edge_tensors()
+    weight = None if weight is None else weight.to(device)
+    return Inputs(
+        x, edge_filter(config.filter, edge_index.to(device), weight, torch.zeros(len(graph), 1, device=device))
+    )
+
+
+def consistency_loss(passes: Sequence[Tensor], temperature: float) -> Tensor:
+    r"""Distance of several passes to their sharpened mean (Feng et al., *Graph Random Neural Networks*, 2020).
+
+    .. math::
+        \frac1S \sum_{s=1}^{S} \frac1n \sum_i \lVert \mathbf{p}_i^{(s)} - \hat{\mathbf{p}}_i \rVert^2, \qquad
+        \hat p_{ic} \propto \Big(\tfrac1S \sum_s p_{ic}^{(s)}\Big)^{1/T}
+
+    No gradient flows through the sharpened mean.
+
+    Args:
+        passes: S log-probabilities [n, C].
+        temperature: T.
+    """
+    probabilities = [one.exp() for one in passes]
+    target = torch.stack(probabilities).mean(dim=0).detach() ** (1 / temperature)
+    target = target / target.sum(dim=1, keepdim=True).clamp_min(torch.finfo(target.dtype).tiny)
+    return torch.stack([(one - target).square().sum(dim=1).mean() for one in probabilities]).mean()
+
+
+class NodeTraining:
+    """Losses and validation score of a network on the nodes of a graph.
+
+    Args:
+        network: maps :class:`Inputs` to [n, C].
+        graph: the graph.
+        codes: [n] class numbers; only those of ``train`` and ``validation`` are read.
+        train: nodes of the loss.
+        validation: nodes of the score; by default the score is that on ``train``.
+        config: settings.
+        decayed: the weights that ``config.weight_decay`` regularises.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        graph: NodeGraph,
+        codes: Ints,
+        train: Ints,
+        validation: Ints | None,
+        config: NodeConfig,
+        decayed: Sequence[Tensor],
+    ) -> None:
+        self.network, self.config, self.train, self.decayed = network, config, train, decayed
+        self.device = next(network.parameters()).device
+        self.inputs = inputs_of(graph, config, self.device)
+        self.known = torch.full((len(graph),), -1)
+        for part in (train, validation):
+            if part is not None:
+                self.known[part] = torch.from_numpy(codes[part])
+        self.known = self.known.to(self.device)
+        self.held = None if validation is None else torch.from_numpy(validation).to(self.device)
+        self.sampler = None
+        if config.batch_size is not None:
+            self.edge_index, self.edge_weight = (None if t is None else t.to(self.device) for t in graph.edge_tensors())
+            self.sampler = NeighborSampler(graph.edge_index, len(graph), sum(config.degrees), config.neighbors)
+
+    def losses(self, rng: np.random.Generator) -> Iterator[Tensor]:
+        """Yield the loss of each step of an epoch: one, or one for each batch of training nodes."""
+        if self.sampler is None:
+            yield self._loss(self.inputs, self.train, self.train)
+            return
+        assert self.config.batch_size is not None
+        for batch in shuffled(self.train, self.config.batch_size, rng):
+            found = self.sampler.sample(batch, rng)
+            yield self._loss(self._part(found.nodes, found.edges), np.arange(len(batch)), batch)
+
+    def _part(self, nodes: Ints, edges: Ints) -> Inputs:
+        """Return the inputs of a sampled neighborhood, with the nodes renumbered."""
+        assert self.edge_index is not None
+        at, chosen = torch.from_numpy(nodes).to(self.device), torch.from_numpy(edges).to(self.device)
+        number = torch.zeros(len(self.known), dtype=torch.int64, device=self.device)
+        number[at] = torch.arange(len(at), device=self.device)
+        x = self.inputs.x.take(at) if isinstance(self.inputs.x, SparseRows) else self.inputs.x[at]
+        weight = None if self.edge_weight is None else self.edge_weight[chosen]
+        like = torch.zeros(len(at), 1, device=self.device)
+        return Inputs(x, edge_filter(self.config.filter, number[self.edge_index[:, chosen]], weight, like))
+
+    def _loss(self, inputs: Inputs, rows: Ints, nodes: Ints) -> Tensor:
+        """Cross-entropy of the training nodes, which are ``rows`` of the inputs, plus regularisation."""
+        config, at = self.config, torch.from_numpy(rows).to(self.device)
+        y = self.known[torch.from_numpy(nodes).to(self.device)]
+        passes = [F.log_softmax(self.network(*inputs), dim=1) for _ in range(config.passes)]
+        loss = torch.stack([F.nll_loss(one[at], y) for one in passes]).mean()
+        if config.consistency and config.passes > 1:
+            loss = loss + config.consistency * consistency_loss(passes, config.temperature)
+        if config.weight_decay:
+            loss = loss + config.weight_decay / 2 * torch.stack([w.square().sum() for w in self.decayed]).sum()
+        return loss
+
+    def score(self) -> Score:
+        """Accuracy and cross-entropy on the validation nodes."""
+        assert self.held is not None
+        outputs, y = self.network(*self.inputs)[self.held], self.known[self.held]
+        accuracy = (outputs.argmax(dim=1) == y).double().mean()
+        return Score(float(accuracy), float(F.cross_entropy(outputs, y)))
+
+    def fit(
+        self,
+        seed: int,
+        identity: dict[str, Any] | None = None,
+        checkpoint: str | Path | None = None,
+        keep_checkpoint: bool = False,
+        on_epoch: Callable[[Epoch], None] | None = None,
+    ) -> tuple[Curves, int]:
+        """Train; see :func:`gcaps.tasks.training.fit_steps`."""
+        run = StepRun(self.network, self.losses, self.config.model_copy(update={"weight_decay": 0.0}), seed)
+        validate = None if self.held is None else self.score
+        return fit_steps(
+            run,
+            validate,
+            identity=identity,
+            checkpoint=checkpoint,
+            keep_checkpoint=keep_checkpoint,
+            on_epoch=on_epoch,
+        )
+
+
+@torch.no_grad()
+def outputs_of(network: nn.Module, inputs: Inputs) -> Tensor:
+    """Return [n, C] in evaluation mode, on the whole graph."""
+    network.eval()
+    found: Tensor = network(*inputs)
+    return found
