@@ -26,14 +26,14 @@ def written(tmp_path, content):
 def test_fixed_edges_are_read(tmp_path):
     found = read_sequence(written(tmp_path, FIXED))
     assert (found.name, len(found), found.num_nodes) == ("some", 2, 3)
-    np.testing.assert_array_equal(found.edges_at(1).index, [[0, 1, 2], [1, 0, 2]])
-    np.testing.assert_array_equal(found.edges_at(0).weight, [1, 2, 3])
+    np.testing.assert_array_equal(found.edges_at(1).edge_index, [[0, 1, 2], [1, 0, 2]])
+    np.testing.assert_array_equal(found.edges_at(0).edge_weight, [1, 2, 3])
 
 
 def test_edges_of_every_step_are_read_in_order(tmp_path):
     found = read_sequence(written(tmp_path, DYNAMIC))
-    np.testing.assert_array_equal(found.edges_at(1).index, [[1, 1], [0, 1]])
-    np.testing.assert_array_equal(found.edges_at(1).weight, [6, 7])
+    np.testing.assert_array_equal(found.edges_at(1).edge_index, [[1, 1], [0, 1]])
+    np.testing.assert_array_equal(found.edges_at(1).edge_weight, [6, 7])
     assert len(found.until(1)) == len(found.until(1).edges) == 1
 
 

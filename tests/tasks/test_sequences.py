@@ -82,7 +82,7 @@ def test_no_forecast_looks_ahead(sequence, base):
     values[33:] += 100
     edges = sequence.edges
     if len(edges) > 1:
-        edges = (*edges[:33], *(Edges(e.index[::-1].copy(), e.weight * 9) for e in edges[33:]))
+        edges = (*edges[:33], *(Edges(e.edge_index[::-1].copy(), e.edge_weight * 9) for e in edges[33:]))
     after = model.predict(replace(sequence, values=values, edges=edges))
     np.testing.assert_array_equal(after[:33], before[:33])
     assert np.abs(after[33:] - before[33:]).max() > 1

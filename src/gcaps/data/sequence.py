@@ -17,9 +17,9 @@ from gcaps.errors import DataError
 class Edges(NamedTuple):
     """Edges of a graph at one time."""
 
-    index: Ints
+    edge_index: Ints
     """[2, e] source and target."""
-    weight: Array | None = None
+    edge_weight: Array | None = None
     """[e] weights, not negative, or None if every edge has weight 1."""
 
 

@@ -161,7 +161,7 @@ class CapsuleForecaster(TaskModel):
     @property
     def _first_origin(self) -> int:
         config: Any = self.config
-        return max(config.window, 1 if self.base_ is None else self.base_.lags) - 1
+        return int(max(config.window, 1 if self.base_ is None else self.base_.lags)) - 1
 
     def _standardise(self, sequence: GraphSequence, stop: int) -> None:
         """Take means, spreads and the scale of edge weights from the steps before ``stop``."""
