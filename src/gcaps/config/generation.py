@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from gcaps.config.section import MOST
@@ -14,7 +16,9 @@ class GenerationConfig(StepsConfig):
     epochs: int = Field(20, ge=1, le=MOST, description="rounds of updates of the critic")
     patience: int | None = Field(None, ge=1, le=MOST, description="not used: the last epoch is kept")
     lr: float = Field(0.0005, gt=0, description="Adam's initial learning rate")
-    schedule: str = Field("cosine", pattern="^(step|cosine)$", description="of the learning rate")  # type: ignore[assignment]
+    schedule: Literal["step", "cosine"] = Field(
+        "cosine", description="learning rate: times decay every decay_every epochs, or half a cosine that ends at 0"
+    )
     updates: int = Field(50, ge=1, le=MOST, description="updates of the critic in each epoch")
     hidden: int = Field(16, ge=1, le=1024, description="width h of the capsule layers")
     capsule_size: int = Field(2, ge=1, le=16, description="instantiation parameters P of a capsule")
