@@ -56,7 +56,9 @@ def sanitized(graphs: GraphSet) -> float:
     RDLogger.DisableLog("rdApp.*")
     kinds = {0: Chem.BondType.SINGLE, 1: Chem.BondType.DOUBLE, 2: Chem.BondType.TRIPLE}
     accepted = 0
-    for graph in graphs.to_pyg():
+    for graph in graphs:
+        assert graph.node_labels is not None
+        assert graph.edge_labels is not None
         molecule = Chem.RWMol()
         for label in graph.node_labels[:, 0].tolist():
             molecule.AddAtom(Chem.Atom(SYMBOLS[label]))
