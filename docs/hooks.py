@@ -35,7 +35,8 @@ PACKAGE = Path(__file__).parents[1] / "src" / "gcaps"
 FOLDERS = (
     "config",
     *("data", "features", "batching", "nn", "models", "kernels", "training"),
-    *("estimators", "tasks", "exporting", "tuning", "evaluation", "explain", "report", "theory", "testing", "cli"),
+    *("estimators", "tasks", "exporting", "tuning", "evaluation", "explain", "report", "serve"),
+    *("theory", "testing", "compile", "cli"),
 )
 """Folders of the package in the order in which data flow."""
 MAIN = ("load", "GraphSet", "evaluate", "compare", "load_model", "GraphCapsuleConv", "MeanCovariance")

@@ -25,9 +25,9 @@ class NodeCapsuleConv(nn.Module):
     filter share their weights, and with ``weights="decaying"`` nearer nodes count more:
 
     .. math::
-        \mathbf{W}_{pk} = \theta_k \mathbf{W}_p, \qquad
-        \theta_k = \tfrac{1}{K+1} \quad\text{or}\quad \theta_k \propto (1 - \alpha)^k, \; \alpha = 0.1
+        \mathbf{W}_{pk} = \theta_k \mathbf{W}_p
 
+    with factors θ_k = 1/(K+1), or proportional to 0.9^k, that add up to one,
     so that many hops take no more weights than one, which few labels need.
 
     Args:
@@ -170,5 +170,5 @@ class CapsuleEncoder(nn.Module):
         if isinstance(x, SparseRows):
             x = x._replace(value=self.input_dropout(x.value)) if self.input_dropout.p else x
             return x.with_row_factors(self.node_dropout(x.value.new_ones(nodes))) if self.node_dropout.p else x
-        x = self.input_dropout(x)
-        return x * self.node_dropout(x.new_ones(nodes, 1)) if self.node_dropout.p else x
+        dense: Tensor = self.input_dropout(x)
+        return dense * self.node_dropout(dense.new_ones(nodes, 1)) if self.node_dropout.p else dense

@@ -52,7 +52,8 @@ class NodeGraph:
     def edges(self) -> Ints:
         """[e/2, 2] each edge once, the smaller node first."""
         source, target = self.edge_index
-        return np.stack([source, target], axis=1)[source < target]
+        found: Ints = np.stack([source, target], axis=1)[source < target]
+        return found
 
     @classmethod
     def of(cls, source: Any) -> NodeGraph:
@@ -140,7 +141,7 @@ class NodeGraph:
             raise DataError("has no x or no edge_index", "Data")
         x = data.x
         if isinstance(x, Tensor) and x.layout != torch.strided:
-            coo = x.to_sparse_coo().coalesce()
+            coo = x.to_sparse_coo().coalesce()  # type: ignore[no-untyped-call]
             x = sparse.coo_array((coo.values().numpy(), coo.indices().numpy()), shape=tuple(coo.shape))
         elif isinstance(x, Tensor):
             x = x.detach().cpu().numpy()
@@ -150,12 +151,12 @@ class NodeGraph:
         }
         y, weight = _numpy(data.get("y")), _numpy(data.get("edge_weight"))
         y = y[:, 0] if y is not None and y.ndim == 2 and y.shape[1] == 1 else y
-        return cls.from_arrays(x, _numpy(data.edge_index).T, y, weight, **masks, place="Data")  # type: ignore[union-attr]
+        return cls.from_arrays(x, _numpy(data.edge_index).T, y, weight, **masks, place="Data")
 
     def fingerprint(self) -> str:
         """SHA-256 of features and edges."""
         x = self.x
-        parts = [x.indptr, x.indices, x.data] if sparse.issparse(x) else [x]
+        parts: list[Array] = [x] if isinstance(x, np.ndarray) else [x.indptr, x.indices, x.data]
         parts += [self.edge_index, *([] if self.edge_weight is None else [self.edge_weight])]
         digest = hashlib.sha256(str([int(size) for size in x.shape]).encode())
         for part in parts:
@@ -173,14 +174,16 @@ class NodeGraph:
     def features(self, *, normalize: bool = False) -> Tensor | SparseRows:
         """Return ``x`` as a tensor; with ``normalize`` each row is divided by the sum of its absolute values."""
         x = self.x
+        scale = np.ones(len(self))
         if normalize:
-            total = np.asarray(abs(x).sum(axis=1)).ravel()
-            scale = np.divide(1.0, total, out=np.zeros_like(total, np.float64), where=total > 0)
-            x = (x.multiply(scale[:, None]).tocsr() if sparse.issparse(x) else x * scale[:, None]).astype(np.float32)
-        if not sparse.issparse(x):
-            return torch.from_numpy(np.ascontiguousarray(x, dtype=np.float32))
-        parts = (torch.from_numpy(part) for part in (x.indptr, x.indices))
-        return SparseRows.from_csr(*parts, torch.from_numpy(x.data.astype(np.float32)), x.shape[1])
+            total = np.asarray(abs(x).sum(axis=1), np.float64).ravel()
+            scale = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        if isinstance(x, np.ndarray):
+            return torch.from_numpy((x * scale[:, None]).astype(np.float32))
+        values = (x.data * np.repeat(scale, np.diff(x.indptr))).astype(np.float32)
+        return SparseRows.from_csr(
+            torch.from_numpy(x.indptr), torch.from_numpy(x.indices), torch.from_numpy(values), x.shape[1]
+        )
 
     def edge_tensors(self) -> tuple[Tensor, Tensor | None]:
         """Return ``edge_index`` and ``edge_weight`` as tensors."""

@@ -45,10 +45,10 @@ def consistency_loss(passes: Sequence[Tensor], temperature: float) -> Tensor:
     r"""Distance of several passes to their sharpened mean (Feng et al., *Graph Random Neural Networks*, 2020).
 
     .. math::
-        \frac1S \sum_{s=1}^{S} \frac1n \sum_i \lVert \mathbf{p}_i^{(s)} - \hat{\mathbf{p}}_i \rVert^2, \qquad
-        \hat p_{ic} \propto \Big(\tfrac1S \sum_s p_{ic}^{(s)}\Big)^{1/T}
+        \frac{1}{S n} \sum_{s=1}^{S} \sum_{i,c} (p_{ic}^{(s)} - \hat p_{ic})^2
 
-    No gradient flows through the sharpened mean.
+    where the rows of the sharpened mean are proportional to the mean of the passes to the power of 1/T. No gradient
+    flows through the sharpened mean.
 
     Args:
         passes: S log-probabilities [n, C].
