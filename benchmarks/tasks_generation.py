@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -51,9 +52,9 @@ def elements(labels: np.ndarray | None) -> bool:
 
 def sanitized(graphs: GraphSet) -> float:
     """Share of the molecules that RDKit accepts: the valence of every atom is possible."""
-    from rdkit import Chem, RDLogger
+    from rdkit import Chem, rdBase
 
-    RDLogger.DisableLog("rdApp.*")
+    rdBase.DisableLog("rdApp.*")
     kinds = {0: Chem.BondType.SINGLE, 1: Chem.BondType.DOUBLE, 2: Chem.BondType.TRIPLE}
     accepted = 0
     for graph in graphs:
@@ -130,7 +131,7 @@ def main() -> None:
     natural = len(np.unique(wl_hashes(floor(0)))) / count
     row("training graphs (floor)", floor, train, test, natural)
     for seed, model in enumerate(models):
-        row(f"capsule generator, seed {seed}", lambda s, m=model: m.sample(count, s), train, test, natural)
+        row(f"capsule generator, seed {seed}", partial(model.sample, count), train, test, natural)
     row("configuration model", lambda s: configuration_model(train, count, s), train, test, natural)
     row("Erdős–Rényi", lambda s: erdos_renyi(train, count, s), train, test, natural)
 
