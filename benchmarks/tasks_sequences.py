@@ -1,6 +1,7 @@
 """Forecasts on graph sequences: capsule cells against GCN cells, autoregressions and the last value.
 
-    python benchmarks/tasks_sequences.py [SET ...] [--seeds 10] [--record sequences.json]
+    python benchmarks/tasks_sequences.py [SET ...] [--seeds 5] [--bases last autoregression] [--cells gru lstm]
+        [--record sequences.json]
 
 The sets (chickenpox, pedalme_london, england_covid) are read from $GCAPS_DATA/temporal. The first 60 % of the steps
 train, the next 20 % validate, the last 20 % are the test; horizons are 1 to 4. Values are standardised by the training
@@ -91,7 +92,7 @@ def show(name: str, errors: list[list[float]], parameters: int | str, seconds: f
     print(f"| {name} | {' | '.join(cells)} | {parameters} | {seconds} |", flush=True)
 
 
-def run(split: Split, record: Record, seeds: int) -> None:
+def run(split: Split, record: Record, seeds: int, bases: list[str], forms: list[str]) -> None:
     """Print the table of one set."""
     name, values = split.sequence.name, split.values
     print(f"\n{name}: {len(values)} steps, {values.shape[1]} nodes, {len(split.targets)} test steps")
@@ -103,7 +104,7 @@ def run(split: Split, record: Record, seeds: int) -> None:
         _, choice = choose_autoregression(values, split.train, validation, HORIZONS, share=share)
         model = choice.fit(values, split.past, HORIZONS)
         show(f"{title} ({choice.lags} lags)", [split.errors(model.predict(values))], model.weight.size, "")
-    for base, form, convolution in product(BASES, ("gru", "lstm"), CELLS):
+    for base, form, convolution in product(bases, forms, CELLS):
         settings = CELLS[convolution] | {"base": base, "cell": form}
         fits = [
             record.get(
@@ -120,13 +121,15 @@ def run(split: Split, record: Record, seeds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Forecasts on graph sequences.")
     parser.add_argument("sets", nargs="*", default=SETS)
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--bases", nargs="*", choices=BASES, default=BASES)
+    parser.add_argument("--cells", nargs="*", choices=("gru", "lstm"), default=["gru", "lstm"])
     parser.add_argument("--record", type=Path, help="JSON file of finished fits, made or continued")
     given = parser.parse_args()
     folder = Path(os.environ.get("GCAPS_DATA", ".")) / "temporal"
     record = Record(given.record)
     for name in given.sets:
-        run(Split(read_sequence(folder / f"{name}.json")), record, given.seeds)
+        run(Split(read_sequence(folder / f"{name}.json")), record, given.seeds, given.bases, given.cells)
 
 
 if __name__ == "__main__":

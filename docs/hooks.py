@@ -165,6 +165,8 @@ def settings_page() -> str:
 
 def _settings_lines() -> Iterator[str]:
     from gcaps.config import CONFIGS
+    from gcaps.config.generation import GenerationConfig
+    from gcaps.config.sequences import SequenceConfig
     from gcaps.config.spaces import SPACES
     from gcaps.config.tasks import LinkConfig, NodeConfig
     from gcaps.estimators import auto
@@ -203,7 +205,8 @@ def _settings_lines() -> Iterator[str]:
             searched = "; ".join(f"`{setting}`: {values}" for setting, values in SPACES[method].items())
             yield f"\n[`gcaps tune`](../guides/tune.md) searches {searched}.\n"
     yield "## Tasks {#tasks}\n"
-    for verb, kind in (("nodes", NodeConfig), ("links", LinkConfig)):
+    kinds = {"nodes": NodeConfig, "links": LinkConfig, "sequences": SequenceConfig, "generate": GenerationConfig}
+    for verb, kind in kinds.items():
         yield f"### `gcaps tasks {verb}`\n"
         yield f"{_paragraphs(inspect.getdoc(kind) or '')}\n"
         yield from _fields(kind)

@@ -37,6 +37,13 @@ def test_nodes_and_links_finds_communities_and_links(capsys):
     assert "adamic-adar" in capsys.readouterr().out
 
 
+def test_sequences_and_generation_forecasts_waves_and_makes_graphs(capsys):
+    found = example("sequences_and_generation").main(epochs=20, updates=2)
+    assert found["capsule"] > 0.3
+    assert 0 <= found["generated"] <= 2
+    assert "of the generated graphs are different" in capsys.readouterr().out
+
+
 def test_pyg_drop_in_changes_four_lines_and_its_docstring_shows_them(drop_in):
     before, after = (inspect.getsource(kind.__init__).splitlines() for kind in (drop_in.GIN, drop_in.Capsules))
     changed = [line for line in difflib.ndiff(before, after) if line[0] in "+-"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field
 
 from gcaps.config.section import MOST
@@ -13,8 +15,10 @@ class GenerationConfig(StepsConfig):
 
     epochs: int = Field(20, ge=1, le=MOST, description="rounds of updates of the critic")
     patience: int | None = Field(None, ge=1, le=MOST, description="not used: the last epoch is kept")
-    lr: float = Field(0.001, gt=0, description="Adam's initial learning rate")
-    schedule: str = Field("cosine", pattern="^(step|cosine)$", description="of the learning rate")  # type: ignore[assignment]
+    lr: float = Field(0.0005, gt=0, description="Adam's initial learning rate")
+    schedule: Literal["step", "cosine"] = Field(
+        "cosine", description="learning rate: times decay every decay_every epochs, or half a cosine that ends at 0"
+    )
     updates: int = Field(50, ge=1, le=MOST, description="updates of the critic in each epoch")
     hidden: int = Field(16, ge=1, le=1024, description="width h of the capsule layers")
     capsule_size: int = Field(2, ge=1, le=16, description="instantiation parameters P of a capsule")
@@ -24,6 +28,6 @@ class GenerationConfig(StepsConfig):
     chains: int = Field(256, ge=1, le=1 << 20, description="chains that are kept from update to update")
     batch_size: int = Field(64, ge=1, le=1 << 20, description="training graphs, and chains, of an update")
     steps: int = Field(20, ge=1, le=MOST, description="steps of each chain before an update")
-    restart: float = Field(0.02, ge=0, le=1, description="share of the chains that begin anew at each update")
-    penalty: float = Field(0.01, ge=0, description="factor of the mean squared score, which keeps scores near 0")
+    restart: float = Field(0.05, ge=0, le=1, description="share of the chains that begin anew at each update")
+    penalty: float = Field(0.05, ge=0, description="factor of the mean squared score, which keeps scores near 0")
     sampling_steps: int = Field(1000, ge=1, le=MOST, description="steps of the chain of a generated graph")

@@ -17,9 +17,9 @@ from gcaps.errors import DataError
 class Edges(NamedTuple):
     """Edges of a graph at one time."""
 
-    index: Ints
+    edge_index: Ints
     """[2, e] source and target."""
-    weight: Array | None = None
+    edge_weight: Array | None = None
     """[e] weights, not negative, or None if every edge has weight 1."""
 
 
@@ -130,6 +130,8 @@ def _edges(pairs: list[tuple[int, int]], weights: list[float] | None) -> Edges:
 
 
 def _values(rows: list[list[float]], path: str | Path) -> Array:
+    if not rows or not rows[0]:
+        raise DataError("has no values", str(path))
     if len({len(row) for row in rows}) != 1:
         raise DataError("has steps with different numbers of nodes", str(path))
     return np.array(rows, dtype=np.float64)

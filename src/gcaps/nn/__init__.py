@@ -8,9 +8,11 @@ leaves the backward pass to autograd.
 
 from gcaps.nn.capsules import CAPSULES, CapsuleFunction, bounded, central_moments, moments
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
+from gcaps.nn.dense import DenseGraphCapsuleConv
 from gcaps.nn.filters import FILTERS, Filter, batch_filter, edge_filter
 from gcaps.nn.pooling import MaxSortPool, max_sort_pool
 from gcaps.nn.readout import MeanCovariance, segment_covariance, segment_mean, signed_root, upper_triangle
+from gcaps.nn.recurrent import GraphCapsuleGRU, GraphCapsuleLSTM
 from gcaps.nn.spectral import filter_polynomial
 from gcaps.nn.symmetric_polynomials import symmetric_means
 
@@ -18,8 +20,11 @@ __all__ = [
     "CAPSULES",
     "FILTERS",
     "CapsuleFunction",
+    "DenseGraphCapsuleConv",
     "Filter",
     "GraphCapsuleConv",
+    "GraphCapsuleGRU",
+    "GraphCapsuleLSTM",
     "MaxSortPool",
     "MeanCovariance",
     "batch_filter",

@@ -39,7 +39,7 @@ def dense_capsules(x: Tensor, A: Tensor, weight: Tensor, bound: float | None = N
     total = mixed[:, :, -1]
     for k in range(mixed.size(2) - 2, -1, -1):
         total = mixed[:, :, k] + A @ total
-    return own + (A @ total).sum(dim=1).unflatten(2, (P, h))
+    return own + (A @ total).sum(dim=1).view(own.shape)
 
 
 class DenseGraphCapsuleConv(nn.Module):

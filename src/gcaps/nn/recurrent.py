@@ -108,15 +108,13 @@ class GraphCapsuleGRU(nn.Module):
         self, columns: int, width: int, capsule_size: int, degree: int, filter_name: str, bound: float | None
     ) -> nn.Module:
         """Convolution [n, columns] → [n, width, P] of one or several gates."""
-        return GraphCapsuleConv(
-            columns, width, capsule_size, degree, filter=filter_name, bound=bound, activation=None
-        )
+        return GraphCapsuleConv(columns, width, capsule_size, degree, filter=filter_name, bound=bound, activation=None)
 
     def zeros(self, x: Tensor) -> Tensor:
         """[n, h, P] state before the first step."""
         return x.new_zeros(x.size(0), self.out_channels, self.capsule_size)
 
-    def step(self, x: Tensor, M: Filter, state: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
+    def forward(self, x: Tensor, M: Filter, state: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
         """State after one step: (H,) of a GRU, (H, C) of an LSTM."""
         if self.candidate is None:
             H, C = (self.zeros(x), self.zeros(x)) if state is None else state
@@ -124,10 +122,6 @@ class GraphCapsuleGRU(nn.Module):
         (H,) = (self.zeros(x),) if state is None else state
         candidate = self.candidate
         return (gru_step(x, H, lambda joint: self.gates(joint, M), lambda joint: candidate(joint, M)),)
-
-    def forward(self, x: Tensor, M: Filter, state: tuple[Tensor, ...] | None = None) -> tuple[Tensor, ...]:
-        """The next state, see :meth:`step`."""
-        return self.step(x, M, state)
 
     def extra_repr(self) -> str:
         """Arguments of the constructor."""

@@ -55,7 +55,7 @@ def fit_autoregression(
     r"""Least squares on targets before step ``stop``, for each horizon h on its own.
 
     .. math::
-        \min_w \frac{1}{m} \sum_t (w^\top [1, y_t, y_{t-1}, \dots] - y_{t+h})^2 + \lambda \lVert w - \bar w \rVert^2
+        \min_w \frac{1}{m} \sum_t (w^\top [1, y_t, y_{t-1}, \dots] - y_{t+h})^2 + \lambda \| w - \bar w \|^2
 
     Args:
         values: [T, n].

@@ -10,6 +10,9 @@ from torch import Tensor, nn
 from gcaps.nn.dense import DenseGraphCapsuleConv, closed_walks, dense_mean_covariance
 from gcaps.tasks.dense_graphs import DenseGraphs, is_connected, orders
 
+LARGEST_GAIN = 2.0
+"""Bound of Δ/2 in a proposal: a gradient says little of an edit that changes the score much."""
+
 
 class Critic(nn.Module):
     """Score of a graph by capsule layers and the mean-covariance readout, invariant to the order of the nodes.
@@ -81,8 +84,8 @@ class GraphChain:
     """Metropolis–Hastings chains whose stationary distribution is proportional to exp(score) within the limits.
 
     Two kinds of steps alternate: one edge or node code changes, proposed with probability proportional to
-    exp(Δ/2), where Δ is the change of the score to first order (Gibbs with gradients; Grathwohl et al., 2021); or one
-    end of a random edge moves to another node. Neither the score nor a proposal depends on the order of the nodes.
+    exp(Δ/2), where Δ is the change of the score to first order, within bounds (Gibbs with gradients; Grathwohl et al.,
+    2021); or one end of a random edge moves to another node. Neither scores nor proposals depend on the order of nodes.
 
     Args:
         critic: the score.
@@ -142,7 +145,9 @@ class GraphChain:
         allowed_edges = fits & pairs.unsqueeze(3) & (more != 0)
         other = torch.arange(self.L) != graphs.nodes.unsqueeze(2)
         allowed_nodes = other & graphs.mask.unsqueeze(2) & (self.limits.order >= order.unsqueeze(2))
-        gains = torch.cat([gain_edges.flatten(1), gain_nodes.flatten(1)], dim=1) / 2
+        gains = (torch.cat([gain_edges.flatten(1), gain_nodes.flatten(1)], dim=1) / 2).clamp(
+            -LARGEST_GAIN, LARGEST_GAIN
+        )
         allowed = torch.cat([allowed_edges.flatten(1), allowed_nodes.flatten(1)], dim=1)
         stuck = ~allowed.any(dim=1, keepdim=True)
         log_edits = torch.log_softmax(gains.masked_fill(~allowed & ~stuck, -torch.inf), dim=1)
@@ -152,8 +157,8 @@ class GraphChain:
         """Change one code of each graph; the logarithm of 1 / the probability of the proposal."""
         graphs, N = at.graphs, at.graphs.mask.size(1)
         possible = torch.isfinite(at.log_edits).any(dim=1)
-        noise = -torch.rand(at.log_edits.shape, generator=generator).clamp_min(1e-20).log().clamp_min(1e-20).log()
-        chosen = (at.log_edits + noise).argmax(dim=1)
+        gumbel = -torch.empty_like(at.log_edits).exponential_(generator=generator).log()
+        chosen = (at.log_edits + gumbel).argmax(dim=1)
         rows = torch.arange(len(chosen))
         is_edge = chosen < N * N * (self.R + 1)
         pair, code = chosen // (self.R + 1), chosen % (self.R + 1)

@@ -27,7 +27,7 @@ def erdos_renyi(graphs: GraphSet, count: int, seed: int = 0) -> GraphSet:
 
 
 def configuration_model(graphs: GraphSet, count: int, seed: int = 0) -> GraphSet:
-    """Random training graphs after many double edge swaps: simple graphs of the same degrees, nodes keep their labels."""
+    """Random training graphs after many double edge swaps, which keep the degree and label of every node."""
     dense, alphabet, rng = _drawn(graphs, count, seed)
     edges = dense.edges.numpy().copy()
     for A in edges:
@@ -55,7 +55,7 @@ def _drawn(graphs: GraphSet, count: int, seed: int) -> tuple[DenseGraphs, Alphab
 
 
 def communities(count: int, seed: int = 0) -> GraphSet:
-    """Connected graphs of two communities of 6 to 8 nodes: edges within with probability 0.7, and one or two between."""
+    """Connected graphs of two communities of 6 to 8 nodes: edges within with probability 0.7, one or two between."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(6, 9, (count, 2))
     N = int(sizes.sum(axis=1).max())

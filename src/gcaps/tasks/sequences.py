@@ -135,7 +135,7 @@ class CapsuleForecaster(TaskModel):
         return forecasts
 
     def score(self, sequence: GraphSequence, y: None = None, *, steps: int | None = None) -> float:
-        """Share of the variance around the means of the fitted steps that the forecasts explain (R²), over all horizons.
+        """Share of the variance around the means of the fitted steps that the forecasts explain (R²).
 
         Args:
             sequence: with the steps to be forecast at its end.
@@ -161,7 +161,7 @@ class CapsuleForecaster(TaskModel):
     @property
     def _first_origin(self) -> int:
         config: Any = self.config
-        return max(config.window, 1 if self.base_ is None else self.base_.lags) - 1
+        return int(max(config.window, 1 if self.base_ is None else self.base_.lags)) - 1
 
     def _standardise(self, sequence: GraphSequence, stop: int) -> None:
         """Take means, spreads and the scale of edge weights from the steps before ``stop``."""

@@ -96,10 +96,11 @@ class WindowSource:
         """Filter of the graphs of several steps side by side."""
         n = self.sequence.num_nodes
         parts = [self.sequence.edges_at(int(step)) for step in row]
-        index = np.concatenate([part.index + number * n for number, part in enumerate(parts)], axis=1)
+        index = np.concatenate([part.edge_index + number * n for number, part in enumerate(parts)], axis=1)
         weight = None
-        if parts[0].weight is not None:
-            weight = torch.from_numpy(np.concatenate([part.weight for part in parts]) / self.scale).float()  # type: ignore[misc]
+        if any(part.edge_weight is not None for part in parts):
+            each = [np.ones(p.edge_index.shape[1]) if p.edge_weight is None else p.edge_weight for p in parts]
+            weight = torch.from_numpy(np.concatenate(each) / self.scale).float()
         return edge_filter(self.filter, torch.from_numpy(index), weight, torch.zeros(len(row) * n, 1))
 
 
