@@ -67,8 +67,8 @@ def _settings(entry: PlannedEntry, outcome: Outcome) -> Settings | None:
     """
     if entry.method not in METHODS:
         return None
-    given = len(entry.configs) == 1 and outcome.config is not None and entry.tuning is None
-    own = [outcome.config] if given else entry.configs
+    chosen = outcome.config if len(entry.configs) == 1 and entry.tuning is None else None
+    own = entry.configs if chosen is None else [chosen]
     try:
         return [config_class(entry.method).of(dict(config)).to_dict() for config in own]
     except ConfigError:
