@@ -39,11 +39,11 @@ class CapsuleGraphGenerator(TaskModel):
         \min_D \; \mathrm{E}_{\mathrm{chains}} D(G) - \mathrm{E}_{\mathrm{data}} D(G)
         + \lambda \, (\mathrm{E}_{\mathrm{chains}} D(G)^2 + \mathrm{E}_{\mathrm{data}} D(G)^2),
 
-    the objective of a Wasserstein critic; since the chains tend to the distribution exp(D), it is also the gradient of
-    the likelihood of the training graphs. Both the score and the edits ignore the order of nodes, so that isomorphic
-    graphs are equally probable. Sizes follow the training graphs. No graph exceeds the degree (where edges have labels,
-    the sum of label codes counted from 1: the valence of molecules) that the training graphs show for a label; graphs
-    are connected if all training graphs are.
+    the objective of a Wasserstein critic; since the chains tend to the distribution exp(D), it is also the gradient
+    of the likelihood of the training graphs. Both the score and the edits ignore the order of nodes, so that
+    isomorphic graphs are equally probable once the chains have converged. Sizes follow the training graphs. No
+    graph exceeds the degree (where edges have labels, the sum of label codes counted from 1: the valence of
+    molecules) that the training graphs show for a label; graphs are connected if all training graphs are.
 
     The settings are those of :class:`gcaps.config.generation.GenerationConfig`.
     """
