@@ -55,6 +55,7 @@ def sound_requests(bases: Path) -> list[tuple[str, str, bytes]]:
         ("POST", "/predict", json.dumps({"smiles": list(SMILES), "neighbors": 2}).encode()),
         ("POST", "/predict/file?name=x.csv", table),
         ("POST", "/explain", json.dumps({"smiles": "CC(=O)O"}).encode()),
+        ("POST", "/explain", json.dumps({"smiles": "O"}).encode()),
         ("POST", "/explain/file?name=x.csv&row=3", table),
     ]
 
@@ -67,6 +68,8 @@ def soak(folder: Path, short: bool) -> Row:
     client = Client(_port_of(process))
     sound = sound_requests(folder / "bases")
     expected = [client.ask(*request) for request in sound]
+    problems += [f"{request}: {answer}"[:600] for request, answer in zip(sound, expected, strict=True)
+                 if answer is None or answer[0] != 200]  # fmt: skip
     counts = {"sound": 0, "broken": 0, "cut off": 0}
     kills = crashed = 0
     before = 0.0

@@ -71,6 +71,13 @@ def test_marks_are_discs_behind_the_atoms_with_tooltips() -> None:
     assert {element.get("class") for element in root if element.tag == "path"} <= {"stroke", "fill"}
 
 
+@pytest.mark.parametrize("smiles", ["O", "[Na+].[Cl-]"])
+def test_atoms_without_bonds_are_marked(smiles: str) -> None:
+    count = Chem.MolFromSmiles(smiles).GetNumAtoms()
+    root = drawn(smiles, marks=[AtomMark(1.0, "an atom")] * count)
+    assert [element.tag for element in root].count("circle") == count
+
+
 def test_a_molecule_with_too_many_atoms_is_not_drawn() -> None:
     assert draw_molecule(Chem.MolFromSmiles("C" * (MAX_ATOMS + 1)), "") is None
 

@@ -165,7 +165,8 @@ def _discs(places: Any, molecule: Any, marks: Sequence[AtomMark]) -> str:
     """Return a disc for each marked atom, with its words as a tooltip."""
     if not marks:
         return ""
-    ends = np.array([(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in molecule.GetBonds()]).reshape(-1, 2)
+    bonds = [(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in molecule.GetBonds()]
+    ends = np.array(bonds, dtype=np.int64).reshape(-1, 2)
     inside = ends[(ends < len(marks)).all(axis=1)]
     lengths = np.linalg.norm(places[inside[:, 0]] - places[inside[:, 1]], axis=1)
     radius = coordinate(0.46 * float(np.median(lengths)) if len(lengths) else 0.46 * MARKED_BOND_LENGTH)
