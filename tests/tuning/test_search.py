@@ -252,3 +252,14 @@ def test_the_setting_that_matters_has_the_largest_importance():
 
 def test_a_few_trials_have_no_importance():
     assert importances(SPACE, search(4).trials()) == {}
+
+
+def test_a_trial_of_the_journal_that_lacks_a_setting_is_refused(tmp_path):
+    with opened(tmp_path) as storage:
+        search(3, storage=storage)
+    lines = [json.loads(line) for line in lines_of(tmp_path)]
+    last = [line for line in lines if line["op_code"] == 4][-1]
+    del last["params"]["x"]
+    (tmp_path / FILE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with opened(tmp_path) as storage, pytest.raises(GcapsError, match="trial 2 of the journal is not one"):
+        Search(SPACE, BASE, 3, True, storage=storage)

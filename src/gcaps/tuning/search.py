@@ -117,7 +117,9 @@ class Search:
                 raise GcapsError("the journal is of a search for the other end of the metric")
         for frozen in self._study.get_trials(deepcopy=False):
             known = {name: self._distributions.get(name) for name in frozen.distributions}
-            if frozen.distributions != known or (frozen.number and known.keys() != self._distributions.keys()):
+            whole = frozen.params.keys() == known.keys() and known.keys() <= self._distributions.keys()
+            whole = whole and (frozen.number == 0 or len(known) == len(self._distributions))
+            if frozen.distributions != known or not whole:
                 raise GcapsError(f"trial {frozen.number} of the journal is not one of this search")
 
     def trials(self) -> list[Trial]:
