@@ -211,7 +211,8 @@ def events_of(plan, label, folds, **changes):
     """What a child tells of some folds of a row."""
     entry, events = plan.entry("families", label), []
     request = {"data": asdict(plan.data[0]), "method": entry.method, "configs": entry.configs, "seed": 0,
-               "train_size": entry.train_size, "folds": folds, "estimator": None, "epochs": False}  # fmt: skip
+               "train_size": entry.train_size, "folds": folds, "estimator": None, "tuning": None,
+               "epochs": False}  # fmt: skip
     answer(request | changes, events.append, Session())
     return events
 

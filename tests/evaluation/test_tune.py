@@ -18,7 +18,8 @@ from gcaps.data.graphset import GraphSet
 from gcaps.errors import ConfigError, GcapsError
 from gcaps.evaluation import Fold, Plan, TunedClassifier, TunedRegressor
 from gcaps.evaluation.inner import inner_folds
-from gcaps.evaluation.tuning_study import TuningStudy, tune
+from gcaps.evaluation.tuning_run import tune
+from gcaps.evaluation.tuning_study import TuningStudy
 from gcaps.report.tuning import tuning_page
 from gcaps.testing import example_graphs
 

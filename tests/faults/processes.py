@@ -140,7 +140,7 @@ def import_verbs() -> None:
 
     from gcaps import estimators, report, training  # noqa: F401
     from gcaps.cli import compare, data, embed, evaluate, explain, export, predict, serve, train, tune  # noqa: F401
-    from gcaps.evaluation import tuning_study  # noqa: F401
+    from gcaps.evaluation import tuning_run  # noqa: F401
 
 
 Process = subprocess.Popen[str] | Forked

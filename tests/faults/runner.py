@@ -126,7 +126,8 @@ def used(model: Any) -> Any:
 
 def study_of(folder: Path) -> Any:
     """Read a search as ``gcaps report`` does, and as the same command that continues it."""
-    from gcaps.evaluation.tuning_study import TuningStudy, settings_toml, trials_csv, tune
+    from gcaps.evaluation.tuning_run import tune
+    from gcaps.evaluation.tuning_study import TuningStudy, settings_toml, trials_csv
     from gcaps.report.tuning import tuning_page
 
     study = TuningStudy.read(folder)

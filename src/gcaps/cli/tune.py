@@ -117,7 +117,8 @@ def run(
 
     from gcaps.cli.signals import advising
     from gcaps.data.catalog import load
-    from gcaps.evaluation.tuning_study import BEST, FILE, TABLE, changed_settings, tune
+    from gcaps.evaluation.tuning_run import tune
+    from gcaps.evaluation.tuning_study import BEST, FILE, TABLE, changed_settings
     from gcaps.files import exists, write_text
     from gcaps.report.tuning import tuning_page
     from gcaps.terminal import Terminal

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from gcaps.evaluation.splits import stratified_folds as stratified_folds
     from gcaps.evaluation.tuned import TunedClassifier as TunedClassifier
     from gcaps.evaluation.tuned import TunedRegressor as TunedRegressor
+    from gcaps.evaluation.tuning_run import tune as tune
     from gcaps.evaluation.tuning_study import TuningStudy as TuningStudy
-    from gcaps.evaluation.tuning_study import tune as tune
 
 _HOMES = {
     "Comparison": "comparison",
@@ -44,7 +44,8 @@ _HOMES = {
     **dict.fromkeys(("METRICS", "compute_metrics", "target_metrics"), "metrics"),
     **dict.fromkeys(("Fold", "GraphKFold", "folds_of", "read_splits", "stratified_folds"), "splits"),
     **dict.fromkeys(("TunedClassifier", "TunedRegressor"), "tuned"),
-    **dict.fromkeys(("TuningStudy", "tune"), "tuning_study"),
+    "TuningStudy": "tuning_study",
+    "tune": "tuning_run",
 }
 
 __all__ = [*_HOMES]

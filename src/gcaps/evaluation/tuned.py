@@ -19,7 +19,8 @@ from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.estimators.base import GraphEstimator
 from gcaps.estimators.registry import estimator_class
-from gcaps.evaluation.tuning_study import TuningStudy, tune
+from gcaps.evaluation.tuning_run import tune
+from gcaps.evaluation.tuning_study import TuningStudy
 
 
 def _transforms(estimator: _Tuned) -> bool:

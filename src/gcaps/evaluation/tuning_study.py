@@ -1,48 +1,36 @@
-"""``gcaps.tune``: search the settings of a method on inner folds of a set, in a folder from which it is continued."""
+"""A search over the settings of a method, as its folder has it: plan, trials, best settings, table."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 from pydantic import Field
 
-from gcaps.config.limits import seconds_of
 from gcaps.config.spaces import Pruning, Space, search_space
-from gcaps.data.catalog import load
-from gcaps.data.graphset import GraphSet
-from gcaps.data.targets import Task, has_target, resolve_task
+from gcaps.data.targets import Task
 from gcaps.documents import STRICT, Count, Digest, Name, Seed, read_json, validated
-from gcaps.errors import ConfigError, GcapsError
+from gcaps.errors import GcapsError
 from gcaps.escaping import csv_cell
-from gcaps.estimators.base import GraphEstimator
-from gcaps.estimators.problem import targets_of
 from gcaps.estimators.registry import METHODS, config_class, make_estimator
-from gcaps.evaluation.experiments import free_space
-from gcaps.evaluation.inner import InnerScore, inner_folds
 from gcaps.evaluation.metrics import Metric, metric_for
-from gcaps.evaluation.outcome import digest
-from gcaps.evaluation.result import now, versions
-from gcaps.evaluation.splits import DEFAULT_SPLIT, Split, groups_of
-from gcaps.files import exists, write_json, write_text
+from gcaps.files import exists, write_text
 from gcaps.tuning.journal import FILE as JOURNAL
-from gcaps.tuning.journal import LOCK, check, opened, replayed
-from gcaps.tuning.search import MAX_TRIALS, Search, Trial, require_optuna
-from gcaps.tuning.workers import fold_workers
+from gcaps.tuning.journal import LOCK, check, replayed
+from gcaps.tuning.search import Search, Trial, require_optuna
+
+if TYPE_CHECKING:
+    from gcaps.estimators.base import GraphEstimator
 
 FORMAT = 1
 FILE = "study.json"
 BEST = "best.toml"
 TABLE = "trials.csv"
-MAX_JOBS = 1024
-TRIALS = 50
-"""Trials where neither a number nor a time limit is given."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +135,7 @@ class TuningStudy:
         require_optuna()
         with replayed(folder / JOURNAL):
             storage = JournalStorage(JournalFileBackend(str(folder / JOURNAL)))
-            return cls(plan, _search(plan, storage).trials())
+            return cls(plan, search_of(plan, storage).trials())
 
 
 def read_plan(folder: Path) -> StudyPlan:
@@ -182,7 +170,8 @@ def is_begun(folder: Path) -> bool:
     )
 
 
-def _search(plan: StudyPlan, storage: Any) -> Search:
+def search_of(plan: StudyPlan, storage: Any) -> Search:
+    """Return the search of a plan, with the trials that its storage has."""
     metric = metric_for(plan.task, plan.metric)
     folds = plan.folds
     return Search(plan.space, plan.settings, folds, metric.greater_is_better, plan.seed, plan.pruner, storage)
@@ -242,159 +231,6 @@ def _cell(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return "+".join(map(str, value))
     return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else value
-
-
-def tune(
-    graphs: Any,
-    method: str = "gcaps",
-    folder: str | Path | None = None,
-    *,
-    trials: int | None = None,
-    time_limit: str | float | None = None,
-    config: Any = None,
-    space: str | Path | Mapping[str, Any] | None = None,
-    metric: str | None = None,
-    split: str | None = None,
-    folds: int = 5,
-    pruner: Pruning = "median",
-    seed: int = 0,
-    jobs: int = 1,
-    task: str = "auto",
-    reading: Mapping[str, Any] | None = None,
-    command: str = "",
-    on_trial: Callable[[TuningStudy, Trial], object] | None = None,
-    on_fold: Callable[[Trial], object] | None = None,
-) -> TuningStudy:
-    """Search the settings of a method on inner folds of a set.
-
-    The value of the best trial is the best of several, so it is too optimistic; ``gcaps.evaluate(…, tune=20)`` searches
-    inside each fold and estimates what tuning gives on new graphs.
-
-    Args:
-        graphs: a GraphSet or anything :func:`gcaps.load` takes.
-        method: name of the method.
-        folder: where the journal, the best settings and the table of trials are written. A search that was interrupted
-            is continued by the same call. None: nothing is written.
-        trials: number of settings to try, the default among them; by default 50, or as many as time allows.
-        time_limit: ``"30m"`` or seconds, after which no trial begins.
-        config: settings to begin with: those that differ from their default are not searched.
-        space: settings to search instead of the method's space: a TOML file, or a dictionary.
-        metric: by default accuracy, ROC AUC or RMSE, by task.
-        split: how inner folds are made, see :func:`gcaps.compare`: stratified, random, scaffold, group:COLUMN, ….
-        folds: number of inner folds; 1 holds a tenth of the graphs back.
-        pruner: gives trials up whose first inner folds are worse than the median of others, or by Hyperband; or none.
-        seed: decides inner folds, trials and training. With one job, the same seed gives the same trials.
-        jobs: processes that compute inner folds.
-        task: ``"auto"``, ``"classification"``, ``"multilabel"`` or ``"regression"``.
-        reading: further arguments of :func:`gcaps.load`.
-        command: how to continue, for the page; by default this call.
-        on_trial: called with the search and each trial that ends.
-        on_fold: called with a trial after each inner fold.
-    """
-    require_optuna()
-    if not 1 <= jobs <= MAX_JOBS or folds < 1:
-        raise ConfigError(f"folds is 1 or more, jobs is 1 to {MAX_JOBS:,}")
-    count = trials if trials is not None else TRIALS if time_limit is None else MAX_TRIALS
-    if not 1 <= count <= MAX_TRIALS:
-        raise ConfigError(f"trials is 1 to {MAX_TRIALS:,}")
-    if pruner not in ("median", "hyperband", "none"):
-        raise ConfigError(f"there is no pruner {pruner!r}; there are median, hyperband and none")
-    limit = seconds_of(time_limit)
-    base = config_class(method).of(config).to_dict()
-    own = free_space(method, base, search_space(method, space))
-    given = load(graphs, **(reading or {}))
-    known = given if has_target(targets_of(given)).all() else given[has_target(targets_of(given))]
-    plan, score = _planned(known, method, base, own, metric, split, folds, pruner, seed, task, command)
-    if folder is None:
-        return _run(plan, score, None, None, count, limit, jobs, on_trial, on_fold)
-    place = Path(folder)
-    if exists(place) and not is_study(place) and not is_begun(place):
-        raise GcapsError(f"{place}: holds other files than those of a search; choose a new folder")
-    with opened(place) as storage:
-        if is_study(place):
-            before = read_plan(place)
-            if what := before.difference(plan):
-                raise ConfigError(f"{place}: holds another search (not the same {what}); choose a new folder")
-            plan = before
-        else:
-            write_json(place / FILE, asdict(plan))
-        with replayed(place / JOURNAL):
-            _search(plan, storage).trials()
-        return _run(plan, score, storage, place, count, limit, jobs, on_trial, on_fold)
-
-
-def _planned(
-    graphs: GraphSet,
-    method: str,
-    base: dict[str, Any],
-    space: Space,
-    metric: str | None,
-    split: str | None,
-    folds: int,
-    pruner: Pruning,
-    seed: int,
-    task: str,
-    command: str,
-) -> tuple[StudyPlan, InnerScore]:
-    posed: Task = resolve_task(targets_of(graphs), task, graphs.name).task
-    targets = targets_of(graphs)
-    classes = len(np.unique(targets)) if posed == "classification" else 2
-    headline = metric_for(posed, metric, classes).name
-    make_estimator(method, base, seed, posed)  # settings that the task does not have are refused here
-    how = split or DEFAULT_SPLIT[posed]
-    if Split.parse(how).is_file or Split.parse(how).single:
-        raise ConfigError(
-            f"inner folds are drawn: stratified, random, scaffold, group:COLUMN or time:COLUMN, not {how}"
-        )
-    parts = inner_folds(graphs, np.arange(len(graphs)), folds, seed, posed, split=how)
-    groups = groups_of(graphs, how) if Split.parse(how).grouped else None
-    plan = StudyPlan(
-        data=graphs.name,
-        fingerprint=graphs.fingerprint(),
-        graphs=len(graphs),
-        method=method,
-        task=posed,
-        metric=headline,
-        split=how,
-        folds=len(parts),
-        inner=digest([[part.train.tolist(), part.test.tolist()] for part in parts]),
-        seed=seed,
-        pruner=pruner,
-        settings=base,
-        space=space,
-        command=command or f"gcaps.tune({graphs.name!r}, {method!r}, seed={seed})",
-        created=now(),
-        versions=versions(),
-    )
-    return plan, InnerScore(graphs, method, seed, posed, headline, parts, groups)
-
-
-def _run(
-    plan: StudyPlan,
-    score: InnerScore,
-    storage: Any,
-    folder: Path | None,
-    count: int,
-    limit: float | None,
-    jobs: int,
-    on_trial: Callable[[TuningStudy, Trial], object] | None,
-    on_fold: Callable[[Trial], object] | None,
-) -> TuningStudy:
-    search = _search(plan, storage)
-
-    def tell(trial: Trial) -> None:
-        study = TuningStudy(plan, search.trials())
-        if folder is not None:
-            write_outputs(study, folder)
-        if on_trial is not None:
-            on_trial(study, trial)
-
-    with fold_workers(score, jobs) as workers:
-        search.run(workers, count, time_limit=limit, on_trial=tell, on_fold=on_fold)
-    study = TuningStudy(plan, search.trials())
-    if folder is not None:
-        write_outputs(study, folder)
-    return study
 
 
 def write_outputs(study: TuningStudy, folder: Path) -> None:
