@@ -137,7 +137,7 @@ def cluster(options: argparse.Namespace, folder: Path) -> None:
     where.unlink(missing_ok=True)
     staff = [start([*dask, "scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(where)])]
     try:
-        while not where.exists():
+        while not (where.exists() and where.read_text().endswith("}")):  # it may be half written
             time.sleep(0.1)
         address = json.loads(where.read_text())["address"]
         worker = [*dask, "worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]

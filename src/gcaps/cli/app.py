@@ -38,7 +38,7 @@ VERBS = {
     "evaluate": "cross-validate a method; every protocol from one run, the honest one first",
     "compare": "methods x data sets, fold by fold; resumable; on one machine or a cluster",
     "tune": "search a method's settings on inner folds; resumable",
-    "tasks": "graph capsules for classes of nodes and for links",
+    "tasks": "beyond whole graphs: classes of nodes, links, sequences, new graphs",
     "embed": "vectors of graphs as a table, their nearest neighbors, and a map",
     "report": "a comparison or a search as one page that opens offline, or as a table for a paper",
 }

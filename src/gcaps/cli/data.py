@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Data sets: list them, fetch them, check what is in them, convert them.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="rich",
 )
 

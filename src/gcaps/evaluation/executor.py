@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import logging
 import os
 import queue
 import threading
@@ -134,6 +135,8 @@ class DaskCluster:
             self._dask: Any = importlib.import_module("distributed")
         except ImportError as error:
             raise ConfigError("--cluster needs Dask: pip install 'gcaps[cluster]'") from error
+        # a scheduler that goes is told in one line; Dask would log the tracebacks of what it cancels
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self._address = address
         try:
             self._client = self._dask.Client(address, timeout=TIMEOUT)

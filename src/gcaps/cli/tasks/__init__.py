@@ -13,6 +13,7 @@ from gcaps.config.tasks import LinkConfig, NodeConfig
 app = typer.Typer(
     help="Graph capsules beyond whole graphs: classes of nodes, links, sequences, generation.",
     no_args_is_help=True,
+    add_completion=False,
     rich_markup_mode="rich",
 )
 app.command("nodes")(with_config(nodes.run, NodeConfig))

@@ -13,8 +13,8 @@ Graph = Annotated[
     Path,
     typer.Argument(
         metavar="GRAPH",
-        help="One graph as .npz: x [n, c] (or x_data, x_indices, x_indptr, x_shape), edges [m, 2], y [n], and node "
-        "numbers or masks train, val, test.",
+        help="One graph as .npz: x \\[n, c] (or x_data, x_indices, x_indptr, x_shape), edges \\[m, 2], y \\[n], and "
+        "node numbers or masks train, val, test.",
         show_default=False,
     ),
 ]
