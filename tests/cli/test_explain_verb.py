@@ -15,7 +15,7 @@ def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("explain")
     write_table(made / "mols.csv", molecules(42))
     run("train", "mols.csv", "--target", "value", "--method", "wl", "--salts", "strip", "-o", "model", cwd=made)
-    run("train", "mols.csv", "--target", "a,b", "--method", "ecfp", "-o", "two", cwd=made)
+    run("train", "mols.csv", "--target", "a", "--target", "b", "--method", "ecfp", "-o", "two", cwd=made)
     return made
 
 

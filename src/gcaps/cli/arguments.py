@@ -50,12 +50,13 @@ TaskName = Annotated[
 ]
 
 _PANEL = "Reading"
-TargetColumn = Annotated[
-    str | None,
+TargetColumns = Annotated[
+    list[str] | None,
     typer.Option(
         "--target",
         metavar="NAME",
-        help="Column to predict, or several: A,B or a pattern such as 'NR-*,SR-*'. Needed if a table leaves a choice.",
+        help="Column to predict, or several: A,B or a pattern such as 'NR-*,SR-*'; may be repeated. Needed if a table "
+        "leaves a choice.",
         rich_help_panel=_PANEL,
         show_default=False,
     ),
@@ -159,7 +160,7 @@ PREPARATION: dict[str, tuple[Any, Any]] = {
 }
 """Options about how molecules become graphs; a model has its own."""
 READING: dict[str, tuple[Any, Any]] = {
-    "target": (TargetColumn, None),
+    "target": (TargetColumns, None),
     "smiles": (SmilesColumn, None),
     "id": (IdColumn, None),
     "strict": (Strict, False),
@@ -182,6 +183,8 @@ def with_reading(
     @functools.wraps(command)
     def run(**given: Any) -> None:
         read = {name: given.pop(name) for name in added}
+        if "target" in read:
+            read["target"] = ",".join(read["target"] or ()) or None
         command(**given, read=read)
 
     made = [
