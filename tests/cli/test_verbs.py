@@ -111,6 +111,7 @@ def test_evaluate_writes_json_and_html(tmp_path):
     assert "<html" in (tmp_path / "r.html").read_text()
 
 
+@pytest.mark.slow
 def test_demo_leaves_a_comparison_a_report_and_a_model(tmp_path):
     found = run("demo", "-o", tmp_path / "d", "--epochs", 1)
     written = ["explanation.html", "known.gset", "model", "new.gset", "report.html", "run"]
