@@ -1,13 +1,14 @@
 """Property prediction for molecules: gcaps, chemprop and Morgan fingerprints with a forest on the same divisions.
 
     python benchmarks/molecules.py run RUN --data FOLDER [--sets ESOL ...] [--splits random scaffold] [--seeds 0 1 2]
-                                   [--methods gcaps chemprop ...] [--chemprop PROGRAM]
+                                   [--methods gcaps chemprop ...] [--chemprop PROGRAM] [--without FILE]
     python benchmarks/molecules.py table RUN [--json FILE]
 
-FOLDER holds MoleculeNet's tables as CSV. Every cell (set, split, seed, method) is a file in RUN: an interrupted run is
-resumed by the same command, and several may work on one RUN at once. A division puts 80 % of the molecules into the
-training, 10 % into the validation and 10 % into the test part, at random or by balanced Bemis–Murcko scaffolds. All
-methods train on the training part and are tested on the test part; chemprop, which picks its epoch on validation
+FOLDER holds MoleculeNet's tables as CSV. Every cell (set, split, seed, method) is a file in RUN: an interrupted run
+is resumed by the same command, and several may work on one RUN at once; ``run --without FILE`` leaves out the cells
+of a JSON file that ``table --json FILE`` wrote, and ``table`` keeps those. A division puts 80 % of the molecules into
+the training, 10 % into the validation and 10 % into the test part, at random or by balanced Bemis–Murcko scaffolds.
+All methods train on the training part and are tested on the test part; chemprop, which picks its epoch on validation
 molecules, has the validation part for that, the others do not see it.
 
 Every method is used through its command line, in processes of their own with one thread: ``gcaps train`` and ``gcaps
@@ -88,6 +89,11 @@ class Cell(NamedTuple):
         return "-".join(map(str, self))
 
 
+def cell_of(found: dict[str, Any]) -> Cell:
+    """Return which cell a record is of."""
+    return Cell(*(found[field] for field in Cell._fields))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
@@ -99,6 +105,7 @@ def main() -> None:
     run.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     run.add_argument("--methods", nargs="+", default=["forest", *GCAPS, "chemprop"])
     run.add_argument("--chemprop", type=Path, default=Path("chemprop"), metavar="PROGRAM")
+    run.add_argument("--without", type=Path, metavar="FILE")
     table = verbs.add_parser("table")
     table.add_argument("folder", type=Path)
     table.add_argument("--json", type=Path)
@@ -111,11 +118,13 @@ def main() -> None:
     elif given.verb == "table":
         print_table(given.folder, given.json)
     else:
+        done = set() if given.without is None else {cell_of(one) for one in json.loads(given.without.read_text())}
         for data in given.sets:
             for seed in given.seeds:
                 for split in given.splits:
                     for method in given.methods:
-                        run_cell(Cell(data, split, seed, method), given.folder, given.data, given.chemprop)
+                        if (cell := Cell(data, split, seed, method)) not in done:
+                            run_cell(cell, given.folder, given.data, given.chemprop)
 
 
 # --- divisions ---
@@ -350,9 +359,13 @@ def fit_forest(task: str, train: Path, test: Path, goal: Path) -> None:
 
 
 def print_table(folder: Path, goal: Path | None) -> None:
-    """Print quality and cost of every method; write the cells without their predictions as JSON."""
+    """Print quality and cost of every method; add the cells, without their predictions, to a JSON file."""
     cells = [json.loads(path.read_text()) for path in sorted((folder / "cells").glob("*.json"))]
     cells += ensembles(cells)
+    if goal is not None and goal.exists():
+        own = {cell_of(cell) for cell in cells}
+        cells += [cell for cell in json.loads(goal.read_text()) if cell_of(cell) not in own]
+        cells.sort(key=cell_of)
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
     for cell in cells:
         found[cell["data"], cell["split"], cell["method"]].append(cell)
