@@ -1,4 +1,4 @@
-"""A connection of a client: closed if its next request does not arrive in time, so that nobody occupies it for ever."""
+"""A connection of a client: closed if its next request does not arrive in time, so that idle clients occupy none."""
 
 from __future__ import annotations
 
