@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from gcaps.config import CONFIGS, Section
@@ -27,6 +27,7 @@ from gcaps.estimators.auto import Resolution
 from gcaps.estimators.novelty import Novelty
 from gcaps.estimators.predictor import loaded, require_finite
 from gcaps.estimators.problem import Problem, given_targets, posed, sample_weights, targets_of, with_targets
+from gcaps.estimators.seeds import seed_of
 from gcaps.estimators.uncertainty import How, Uncertainty
 from gcaps.training.fit import Curves
 from gcaps.training.loop import Epoch
@@ -287,15 +288,7 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _seed(self) -> int:
         """Return ``random_state`` as a number."""
-        given = self.random_state
-        if isinstance(given, int | np.integer):
-            if not 0 <= given < 2**32:
-                raise ConfigError(f"random_state: {given} is no seed; seeds are whole numbers from 0 to {2**32 - 1}")
-            return int(given)
-        try:
-            return int(check_random_state(given).randint(2**31 - 1))
-        except ValueError as error:
-            raise ConfigError(f"random_state: {' '.join(str(error).split())}") from error
+        return seed_of(self.random_state)
 
     def _start(self, prepared: PreparedSet, train: Ints, options: FitOptions) -> Problem:
         """Set ``target_`` from the training graphs; return what is to be fitted."""

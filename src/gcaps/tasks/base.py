@@ -8,16 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from gcaps.config.section import Section
 from gcaps.data.arrays import Array
-from gcaps.errors import ConfigError, ModelError
+from gcaps.errors import ModelError
+from gcaps.estimators.seeds import seed_of
 from gcaps.training.loop import Epoch
 from gcaps.training.progress import training_bar
 from gcaps.training.selection import Curves
@@ -77,15 +76,7 @@ class TaskModel(BaseEstimator):  # type: ignore[misc]
 
     def _seed(self) -> int:
         """Return ``random_state`` as a number."""
-        given = self.random_state
-        if isinstance(given, int | np.integer):
-            if not 0 <= given < 2**32:
-                raise ConfigError(f"random_state: {given} is no seed; seeds are whole numbers from 0 to {2**32 - 1}")
-            return int(given)
-        try:
-            return int(check_random_state(given).randint(2**31 - 1))
-        except ValueError as error:
-            raise ConfigError(f"random_state: {' '.join(str(error).split())}") from error
+        return seed_of(self.random_state)
 
     @contextmanager
     def _progress(
