@@ -9,9 +9,9 @@ import os
 import queue
 import threading
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -142,30 +142,51 @@ class DaskCluster:
             self._client = self._dask.Client(address, timeout=TIMEOUT)
         except (OSError, TimeoutError, ValueError) as error:
             raise GcapsError(f"{address}: no Dask scheduler answers there; start one with `dask scheduler`") from error
-        try:
-            self._client.submit(os.getpid, pure=False).result(ARRIVAL_TIMEOUT)  # an adaptive cluster waits for work
-        except TimeoutError as error:
-            self._client.close()
-            raise GcapsError(f"{address}: has no workers; start them with `dask worker {address}`") from error
-        self.workers = sum(self._client.ncores().values())
         self._plugin = f"gcaps-{uuid.uuid4().hex}"
-        self._client.register_plugin(_plugin(self._dask), name=self._plugin)
+        try:
+            with self._connected():
+                self._wait_for_worker()
+                self.workers = sum(self._client.ncores().values())
+                self._client.register_plugin(_plugin(self._dask), name=self._plugin)
+        except BaseException:
+            self._client.close()
+            raise
+
+    def _wait_for_worker(self) -> None:
+        """Wait for work to be done; an adaptive cluster starts workers only then."""
+        try:
+            self._client.submit(os.getpid, pure=False).result(ARRIVAL_TIMEOUT)
+        except TimeoutError as error:
+            text = f"{self._address}: has no workers; start them with `dask worker {self._address}`"
+            raise GcapsError(text) from error
+
+    @contextmanager
+    def _connected(self) -> Iterator[None]:
+        """Say in one line that the scheduler is gone, whatever Dask raises then."""
+        try:
+            yield
+        except (CancelledError, asyncio.CancelledError, OSError) as error:
+            # Dask's own errors of connections have no errno; a full disk, which a worker may report, has one
+            if getattr(error, "errno", None) is not None and not isinstance(error, ConnectionError):
+                raise
+            raise GcapsError(f"{self._address}: the scheduler is gone; {CONTINUE}") from error
 
     def run(self, tasks: Sequence[Task], limits: Limits, listener: Listener) -> None:
         """Run all tasks. They are submitted at once, so that workers that come later find work."""
         finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        futures = [
-            self._client.submit(
-                _on_worker, task.for_child(), limits, listener.folder, self._plugin, pure=False, priority=-number
-            )
-            for number, task in enumerate(tasks)
-        ]
+        with self._connected():
+            futures = [
+                self._client.submit(
+                    _on_worker, task.for_child(), limits, listener.folder, self._plugin, pure=False, priority=-number
+                )
+                for number, task in enumerate(tasks)
+            ]
         for future in futures:
             future.add_done_callback(finished.put)
         try:
             self._collect(finished, len(futures), listener)
         except BaseException:
-            with suppress(Exception):
+            with suppress(Exception, asyncio.CancelledError):
                 self._client.cancel(futures, force=True)  # workers stop what they are computing
             raise
 
@@ -184,9 +205,8 @@ class DaskCluster:
 
     def _result(self, future: Any) -> list[Outcome]:
         try:
-            found: list[Outcome] = future.result()
-        except (CancelledError, asyncio.CancelledError) as error:
-            raise GcapsError(f"{self._address}: the scheduler is gone; {CONTINUE}") from error
+            with self._connected():
+                found: list[Outcome] = future.result()
         except self._dask.KilledWorker as error:
             raise GcapsError(f"{self._address}: a task has lost every worker that tried it; {CONTINUE}") from error
         return found
@@ -196,7 +216,7 @@ class DaskCluster:
 
     def __exit__(self, *_: object) -> None:
         if self._client.status != "closed":
-            with suppress(Exception):  # the scheduler may go at any moment
+            with suppress(Exception, asyncio.CancelledError):  # the scheduler may go at any moment
                 self._client.unregister_worker_plugin(self._plugin)
         self._client.close()
 
