@@ -105,7 +105,7 @@ class TaskManifest(Page):
 M = TypeVar("M", Manifest, TaskManifest)
 
 
-def save(estimator: GraphEstimator | TaskModel, path: str | Path) -> None:
+def save(estimator: GraphEstimator | TaskModel[Any], path: str | Path) -> None:
     """Write a fitted estimator to the folder ``path``; a model that was there before is replaced as a whole."""
     goal = Path(path)
     require_goal(goal)
@@ -162,7 +162,7 @@ def _write(estimator: GraphEstimator, folder: Path) -> str:
     return _write_page(page, folder)
 
 
-def _write_task_model(model: TaskModel, folder: Path) -> None:
+def _write_task_model(model: TaskModel[Any], folder: Path) -> None:
     """Write a model of a task."""
     folder.mkdir(parents=True)
     arrays, values = model.state()
@@ -197,7 +197,7 @@ def _digest(page: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(others, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
 
-def _parameters(estimator: GraphEstimator | TaskModel) -> dict[str, Any]:
+def _parameters(estimator: GraphEstimator | TaskModel[Any]) -> dict[str, Any]:
     """Return the constructor's arguments as JSON values; those that have none are left at their default on loading."""
     plain = {}
     for name, value in estimator.get_params(deep=False).items():
@@ -208,7 +208,7 @@ def _parameters(estimator: GraphEstimator | TaskModel) -> dict[str, Any]:
     return plain
 
 
-def load_model(path: str | Path) -> GraphEstimator | TaskModel:
+def load_model(path: str | Path) -> GraphEstimator | TaskModel[Any]:
     """Read the fitted estimator, or the model of a task, that its ``save`` method or ``gcaps`` wrote.
 
     Raises:
@@ -238,14 +238,14 @@ def _is_task_model(folder: Path) -> bool:
     return isinstance(page, dict) and "task_model" in page
 
 
-def _read_task_model(folder: Path) -> TaskModel:
+def _read_task_model(folder: Path) -> TaskModel[Any]:
     """Read a model of :mod:`gcaps.tasks`."""
     page, arrays = _content(folder, TaskManifest)
     tasks, base = importlib.import_module("gcaps.tasks"), _task_models().TaskModel
     kind: Any = getattr(tasks, page.task_model) if page.task_model in tasks.__all__ else None
     if not isinstance(kind, type) or not issubclass(kind, base):
         raise ModelError(f"{folder / PAGE}: is damaged (there is no model {page.task_model!r} in gcaps.tasks)")
-    model: TaskModel = kind(**{n: tuple(v) if isinstance(v, list) else v for n, v in page.parameters.items()})
+    model: TaskModel[Any] = kind(**{n: tuple(v) if isinstance(v, list) else v for n, v in page.parameters.items()})
     model.restore(arrays, page.state)
     model.epoch_ = page.epoch
     return model

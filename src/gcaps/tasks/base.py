@@ -1,4 +1,4 @@
-"""What every model of a task shares: scikit-learn's manners, settings, progress, saving."""
+"""Base class of the models of :mod:`gcaps.tasks`: parameters, settings, progress bar and saving."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from gcaps.config.section import Section
+from gcaps.config.tasks import StepsConfig
 from gcaps.data.arrays import Array
 from gcaps.errors import ModelError
 from gcaps.estimators.seeds import seed_of
@@ -24,10 +24,11 @@ from gcaps.training.selection import Curves
 State = tuple[dict[str, Array], dict[str, Any]]
 """Arrays and JSON values of a fitted model."""
 NETWORK = "network."
-"""Begins the names of a network's arrays in a saved model."""
+"""Prefix of the names of a network's arrays in a saved model."""
+C = TypeVar("C", bound=StepsConfig)
 
 
-class TaskModel(BaseEstimator):  # type: ignore[misc]
+class TaskModel(BaseEstimator, Generic[C]):  # type: ignore[misc]
     """Base class of the models of :mod:`gcaps.tasks`.
 
     A subclass spells out the fields of its settings and ``random_state`` in its constructor, calls :meth:`_store` with
@@ -38,8 +39,8 @@ class TaskModel(BaseEstimator):  # type: ignore[misc]
         epoch_: the epoch that the model comes from.
     """
 
-    settings: ClassVar[type[Section]]
-    """Class of its settings in :mod:`gcaps.config`."""
+    settings: ClassVar[type[Any]]
+    """Class C of the settings in :mod:`gcaps.config`."""
 
     random_state: Any
     curves_: Curves
@@ -52,9 +53,10 @@ class TaskModel(BaseEstimator):  # type: ignore[misc]
                 setattr(self, name, value)
 
     @property
-    def config(self) -> Section:
+    def config(self) -> C:
         """The settings, validated."""
-        return self.settings.parse({name: getattr(self, name) for name in self.settings.model_fields})
+        found: C = self.settings.parse({name: getattr(self, name) for name in self.settings.model_fields})
+        return found
 
     @abstractmethod
     def state(self) -> State:

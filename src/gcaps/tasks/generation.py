@@ -28,7 +28,7 @@ MAX_NODES = 64
 """Nodes of the largest graph: closed walks and edits take dense matrices."""
 
 
-class CapsuleGraphGenerator(TaskModel):
+class CapsuleGraphGenerator(TaskModel[GenerationConfig]):
     r"""Generate graphs like those of a training set, by chains of edits against a capsule critic.
 
     The generator is a Markov chain: from a random tree, edges and labels change one by one, so that graphs of high
@@ -94,7 +94,7 @@ class CapsuleGraphGenerator(TaskModel):
             checkpoint: folder in which the training is saved while it runs, and from which it is resumed.
             on_epoch: called after each epoch.
         """
-        config: Any = self.config
+        config = self.config
         if not len(graphs):
             raise DataError(f"{graphs.name}: has no graphs")
         if (largest := int(graphs.sizes.max())) > MAX_NODES:
@@ -124,7 +124,7 @@ class CapsuleGraphGenerator(TaskModel):
             random_state: seed of the chains.
         """
         check_is_fitted(self)
-        config: Any = self.config
+        config = self.config
         generator = torch.Generator().manual_seed(random_state)
         parts = []
         for first in range(0, count, 256):
@@ -149,7 +149,7 @@ class CapsuleGraphGenerator(TaskModel):
         return sum(parameter.numel() for parameter in self.critic_.parameters())
 
     def _critic(self) -> Critic:
-        config: Any = self.config
+        config = self.config
         L, R = self.alphabet_.num_nodes, self.alphabet_.num_edges
         return Critic(L, R, config.hidden, config.capsule_size, config.layers, config.walks, config.rank)
 
@@ -165,7 +165,7 @@ class CapsuleGraphGenerator(TaskModel):
         return random_trees(mask, nodes * mask, self.limits_, generator)
 
     def _losses(self, data: DenseGraphs, pair: _Adversaries) -> Callable[[np.random.Generator], Iterator[Tensor]]:
-        config: Any = self.config
+        config = self.config
         chain, width = self._chain(), min(config.batch_size, config.chains)
 
         def losses(rng: np.random.Generator) -> Iterator[Tensor]:

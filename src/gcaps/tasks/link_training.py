@@ -1,10 +1,8 @@
-"""Training of a graph autoencoder: vectors of nodes whose inner products say which nodes are linked."""
+"""Training of a graph autoencoder: vectors of nodes whose inner products are the logits of links."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -14,15 +12,13 @@ from torch import Tensor, nn
 
 from gcaps.config.tasks import LinkConfig
 from gcaps.data.arrays import Floats, Ints
+from gcaps.tasks.encoder_model import EncoderTraining, outputs_of
 from gcaps.tasks.graph import NodeGraph
 from gcaps.tasks.link_split import Pairs, absent_pairs
-from gcaps.tasks.node_training import inputs_of, outputs_of
-from gcaps.tasks.training import Score, StepRun, fit_steps
-from gcaps.training.loop import Epoch
-from gcaps.training.selection import Curves
+from gcaps.tasks.training import Score
 
 LARGEST_LOG_SD = 10.0
-"""Log of the standard deviation at most."""
+"""Upper bound of the log standard deviation."""
 
 
 def link_logits(Z: Tensor, pairs: Tensor) -> Tensor:
@@ -31,7 +27,7 @@ def link_logits(Z: Tensor, pairs: Tensor) -> Tensor:
 
 
 def means_of(outputs: Tensor, config: LinkConfig) -> Tensor:
-    """Vectors of nodes [n, d], or their means, of the length that the settings say."""
+    """Vectors of nodes [n, d], or their means, scaled to the length of the settings."""
     means = outputs[:, : config.embedding]
     return means if config.length is None else config.length * F.normalize(means, dim=1)
 
@@ -41,10 +37,10 @@ def divergence(mean: Tensor, log_sd: Tensor) -> Tensor:
     return 0.5 * (mean.square() + (2 * log_sd).exp() - 1 - 2 * log_sd).sum(dim=1).mean()
 
 
-class LinkTraining:
+class LinkTraining(EncoderTraining[LinkConfig]):
     """Losses and validation score of an encoder on the links of a graph.
 
-    In each step the links stand against as many pairs drawn anew, which are no links of this graph. Held-out links are
+    Each step contrasts the links with as many newly drawn pairs that are not linked in this graph. Held-out links are
     not known here, so that they may be among those pairs.
 
     Args:
@@ -58,9 +54,8 @@ class LinkTraining:
     def __init__(
         self, network: nn.Module, graph: NodeGraph, validation: Pairs, config: LinkConfig, decayed: Sequence[Tensor]
     ) -> None:
-        self.network, self.graph, self.config, self.decayed = network, graph, config, decayed
-        self.device = next(network.parameters()).device
-        self.inputs = inputs_of(graph, config, self.device)
+        super().__init__(network, graph, config, decayed)
+        self.graph = graph
         self.links = torch.from_numpy(graph.edges).to(self.device)
         self.held = validation
 
@@ -72,10 +67,7 @@ class LinkTraining:
         pairs = torch.cat([self.links, torch.from_numpy(others).to(self.device)])
         y = torch.arange(len(pairs), device=self.device) < len(self.links)
         loss = loss + F.binary_cross_entropy_with_logits(link_logits(Z, pairs), y.to(Z.dtype))
-        if self.config.weight_decay:
-            decayed = torch.stack([weight.square().sum() for weight in self.decayed]).sum()
-            loss = loss + self.config.weight_decay / 2 * decayed
-        yield loss
+        yield self.regularised(loss)
 
     def _sampled(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """Return vectors of nodes, sampled where the model is variational, and their divergence over n."""
@@ -92,25 +84,6 @@ class LinkTraining:
         y = self.held.y
         loss = F.binary_cross_entropy_with_logits(logits, torch.from_numpy(y).double())
         return Score(sum(link_metrics(y, logits.numpy()).values()) / 2, float(loss))
-
-    def fit(
-        self,
-        seed: int,
-        identity: dict[str, Any] | None = None,
-        checkpoint: str | Path | None = None,
-        keep_checkpoint: bool = False,
-        on_epoch: Callable[[Epoch], None] | None = None,
-    ) -> tuple[Curves, int]:
-        """Train; see :func:`gcaps.tasks.training.fit_steps`."""
-        run = StepRun(self.network, self.losses, self.config.model_copy(update={"weight_decay": 0.0}), seed)
-        return fit_steps(
-            run,
-            self.score,
-            identity=identity,
-            checkpoint=checkpoint,
-            keep_checkpoint=keep_checkpoint,
-            on_epoch=on_epoch,
-        )
 
     def vectors(self) -> Tensor:
         """Return the vectors of all nodes [n, d], or their means, in evaluation mode."""

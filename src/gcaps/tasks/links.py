@@ -15,18 +15,17 @@ from gcaps.config.tasks import LinkConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.documents import Count, Page, validated
 from gcaps.errors import DataError, ModelError
-from gcaps.tasks.base import State, TaskModel, device_of, load_network, network_arrays
-from gcaps.tasks.encoder import CapsuleEncoder
+from gcaps.tasks.base import State, network_arrays
+from gcaps.tasks.encoder_model import EncoderModel
 from gcaps.tasks.graph import NodeGraph
 from gcaps.tasks.link_split import Pairs, split_links
 from gcaps.tasks.link_training import LinkTraining, link_logits, link_metrics, means_of
-from gcaps.tasks.node_training import inputs_of, outputs_of
 from gcaps.training.loop import Epoch, reproducible
 
 VECTORS = "vectors"
 
 
-class CapsuleLinkPredictor(TaskModel):
+class CapsuleLinkPredictor(EncoderModel[LinkConfig]):
     """Graph autoencoder (GAE) or variational one (VGAE) with capsule layers as encoder.
 
     Capsule layers map features and links to a vector z of each node; nodes i and j are linked with the probability
@@ -76,9 +75,10 @@ class CapsuleLinkPredictor(TaskModel):
         self._store(locals())
 
     @property
-    def config(self) -> LinkConfig:
-        """The settings, validated."""
-        return LinkConfig.parse({name: getattr(self, name) for name in LinkConfig.model_fields})
+    def _num_outputs(self) -> int:
+        """Number of outputs for each node: a vector, or mean and log standard deviation of one."""
+        config = self.config
+        return config.embedding * (2 if config.variational else 1)
 
     def fit(
         self,
@@ -108,7 +108,7 @@ class CapsuleLinkPredictor(TaskModel):
             graph, validation = split.graph, split.validation
         require_held_out(graph, validation.positive)
         with reproducible(seed, config.threads), self._progress("links", config.epochs, on_epoch) as report:
-            network = _network(config, graph.x.shape[1]).to(device_of(config.device))
+            network = self._new_network(graph.x.shape[1], self._num_outputs)
             training = LinkTraining(network, graph, validation, config, [network.first_weight])
             identity = {
                 "model": "links",
@@ -124,14 +124,7 @@ class CapsuleLinkPredictor(TaskModel):
 
     def transform(self, X: Any) -> Floats:
         """Return the vectors [n, d] of the nodes of a graph, for example of the training graph with further links."""
-        check_is_fitted(self)
-        graph = NodeGraph.of(X)
-        if graph.x.shape[1] != self.features_:
-            raise ModelError(f"nodes have {graph.x.shape[1]} features; the model was fitted on {self.features_}")
-        config = self.config
-        with reproducible(0, config.threads):
-            inputs = inputs_of(graph, config, next(self.network_.parameters()).device)
-            found: Floats = means_of(outputs_of(self.network_, inputs), config).cpu().numpy()
+        found: Floats = means_of(self._outputs(X), self.config).cpu().numpy()
         return found
 
     def decision_function(self, pairs: Any) -> Floats:
@@ -165,16 +158,11 @@ class CapsuleLinkPredictor(TaskModel):
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
         """Take up the state that :meth:`state` returned."""
         found = validated(LinkState, values, "its state is damaged", ModelError)
-        config = self.config
-        vectors, first = arrays.get(VECTORS), arrays.get("network.layers.0.weight")
-        sound = vectors is not None and vectors.ndim == 2 and vectors.shape[1] == config.embedding
-        if not sound or first is None or first.ndim != 4 or first.shape[1] != found.features:
+        vectors = arrays.get(VECTORS)
+        if vectors is None or vectors.ndim != 2 or vectors.shape[1] != self.config.embedding:
             raise ModelError("its arrays are not those of its state")
-        assert vectors is not None
-        self.features_, self.vectors_ = found.features, vectors.astype(np.float32)
-        self.network_ = _network(config, found.features)
-        load_network(self.network_, arrays)
-        self.network_.to(device_of(config.device))
+        self.vectors_ = vectors.astype(np.float32)
+        self._restore_network(arrays, found.features, self._num_outputs)
 
 
 class LinkState(Page):
@@ -194,18 +182,3 @@ def require_held_out(graph: NodeGraph, links: Ints) -> None:
     seen = np.isin(codes, graph.edges @ np.array([n, 1]))
     if seen.any():
         raise DataError(f"has {seen.sum()} of the held-out links; take them out with split_links", "graph")
-
-
-def _network(config: LinkConfig, features: int) -> CapsuleEncoder:
-    return CapsuleEncoder(
-        features,
-        config.embedding * (2 if config.variational else 1),
-        config.hidden,
-        config.capsule_size,
-        config.degrees,
-        config.weights,
-        config.input_dropout,
-        config.dropout,
-        config.node_dropout,
-        config.bound,
-    )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -12,33 +10,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from gcaps.batching import shuffled
-from gcaps.config.tasks import NodeConfig, NodeEncoderConfig
+from gcaps.config.tasks import NodeConfig
 from gcaps.data.arrays import Ints
-from gcaps.nn.filters import Filter, edge_filter
+from gcaps.nn.filters import edge_filter
+from gcaps.tasks.encoder_model import EncoderTraining, Inputs
 from gcaps.tasks.graph import NodeGraph
 from gcaps.tasks.sampling import NeighborSampler
 from gcaps.tasks.sparse_rows import SparseRows
-from gcaps.tasks.training import Score, StepRun, fit_steps
-from gcaps.training.loop import Epoch
-from gcaps.training.selection import Curves
-
-
-class Inputs(NamedTuple):
-    """Input of a network on nodes."""
-
-    x: Tensor | SparseRows
-    """[n, c]"""
-    M: Filter
-
-
-def inputs_of(graph: NodeGraph, config: NodeEncoderConfig, device: torch.device) -> Inputs:
-    """Return features and filter of a graph."""
-    x = graph.features(normalize=config.normalize).to(device)
-    edge_index, weight = graph.edge_tensors()
-    weight = None if weight is None else weight.to(device)
-    return Inputs(
-        x, edge_filter(config.filter, edge_index.to(device), weight, torch.zeros(len(graph), 1, device=device))
-    )
+from gcaps.tasks.training import Score
 
 
 def consistency_loss(passes: Sequence[Tensor], temperature: float) -> Tensor:
@@ -60,7 +39,7 @@ def consistency_loss(passes: Sequence[Tensor], temperature: float) -> Tensor:
     return torch.stack([(one - target).square().sum(dim=1).mean() for one in probabilities]).mean()
 
 
-class NodeTraining:
+class NodeTraining(EncoderTraining[NodeConfig]):
     """Losses and validation score of a network on the nodes of a graph.
 
     Args:
@@ -68,7 +47,7 @@ class NodeTraining:
         graph: the graph.
         codes: [n] class numbers; only those of ``train`` and ``validation`` are read.
         train: nodes of the loss.
-        validation: nodes of the score; by default the score is that on ``train``.
+        validation: nodes of the score.
         config: settings.
         decayed: the weights that ``config.weight_decay`` regularises.
     """
@@ -79,19 +58,17 @@ class NodeTraining:
         graph: NodeGraph,
         codes: Ints,
         train: Ints,
-        validation: Ints | None,
+        validation: Ints,
         config: NodeConfig,
         decayed: Sequence[Tensor],
     ) -> None:
-        self.network, self.config, self.train, self.decayed = network, config, train, decayed
-        self.device = next(network.parameters()).device
-        self.inputs = inputs_of(graph, config, self.device)
+        super().__init__(network, graph, config, decayed)
+        self.train = train
         self.known = torch.full((len(graph),), -1)
         for part in (train, validation):
-            if part is not None:
-                self.known[part] = torch.from_numpy(codes[part])
+            self.known[part] = torch.from_numpy(codes[part])
         self.known = self.known.to(self.device)
-        self.held = None if validation is None else torch.from_numpy(validation).to(self.device)
+        self.held = torch.from_numpy(validation).to(self.device)
         self.sampler = None
         if config.batch_size is not None:
             self.edge_index, self.edge_weight = (None if t is None else t.to(self.device) for t in graph.edge_tensors())
@@ -126,41 +103,10 @@ class NodeTraining:
         loss = torch.stack([F.nll_loss(one[at], y) for one in passes]).mean()
         if config.consistency and config.passes > 1:
             loss = loss + config.consistency * consistency_loss(passes, config.temperature)
-        if config.weight_decay:
-            loss = loss + config.weight_decay / 2 * torch.stack([w.square().sum() for w in self.decayed]).sum()
-        return loss
+        return self.regularised(loss)
 
     def score(self) -> Score:
         """Accuracy and cross-entropy on the validation nodes."""
-        assert self.held is not None
         outputs, y = self.network(*self.inputs)[self.held], self.known[self.held]
         accuracy = (outputs.argmax(dim=1) == y).double().mean()
         return Score(float(accuracy), float(F.cross_entropy(outputs, y)))
-
-    def fit(
-        self,
-        seed: int,
-        identity: dict[str, Any] | None = None,
-        checkpoint: str | Path | None = None,
-        keep_checkpoint: bool = False,
-        on_epoch: Callable[[Epoch], None] | None = None,
-    ) -> tuple[Curves, int]:
-        """Train; see :func:`gcaps.tasks.training.fit_steps`."""
-        run = StepRun(self.network, self.losses, self.config.model_copy(update={"weight_decay": 0.0}), seed)
-        validate = None if self.held is None else self.score
-        return fit_steps(
-            run,
-            validate,
-            identity=identity,
-            checkpoint=checkpoint,
-            keep_checkpoint=keep_checkpoint,
-            on_epoch=on_epoch,
-        )
-
-
-@torch.no_grad()
-def outputs_of(network: nn.Module, inputs: Inputs) -> Tensor:
-    """Return [n, C] in evaluation mode, on the whole graph."""
-    network.eval()
-    found: Tensor = network(*inputs)
-    return found

@@ -10,24 +10,23 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import torch
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from gcaps.config.tasks import NodeConfig
 from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.targets import Target
 from gcaps.documents import Count, Name, Page, validated
 from gcaps.errors import DataError, ModelError
-from gcaps.tasks.base import State, TaskModel, device_of, load_network, network_arrays
-from gcaps.tasks.encoder import CapsuleEncoder
+from gcaps.tasks.base import State, network_arrays
+from gcaps.tasks.encoder_model import EncoderModel
 from gcaps.tasks.graph import NodeGraph, node_indices
-from gcaps.tasks.node_training import NodeTraining, inputs_of, outputs_of
+from gcaps.tasks.node_training import NodeTraining
 from gcaps.training.loop import Epoch, inner_split, reproducible
 
 HELD_BACK = 0.2
 """Share of the training nodes that choose the epoch where no validation nodes are given."""
 
 
-class CapsuleNodeClassifier(ClassifierMixin, TaskModel):  # type: ignore[misc]
+class CapsuleNodeClassifier(ClassifierMixin, EncoderModel[NodeConfig]):  # type: ignore[misc]
     """Semi-supervised classification of the nodes of one graph with graph capsules.
 
     Layers are :class:`gcaps.tasks.encoder.NodeCapsuleConv` on the whole graph (or, with ``batch_size``, on sampled
@@ -79,11 +78,6 @@ class CapsuleNodeClassifier(ClassifierMixin, TaskModel):  # type: ignore[misc]
         self._store(locals())
 
     @property
-    def config(self) -> NodeConfig:
-        """The settings, validated."""
-        return NodeConfig.parse({name: getattr(self, name) for name in NodeConfig.model_fields})
-
-    @property
     def classes_(self) -> Array:
         """[C] the classes in the source's words, ascending."""
         if not hasattr(self, "target_"):
@@ -125,7 +119,7 @@ class CapsuleNodeClassifier(ClassifierMixin, TaskModel):  # type: ignore[misc]
             rows, others = inner_split(codes[inner], HELD_BACK, seed)
             inner, held = inner[rows], inner[others]
         with reproducible(seed, config.threads), self._progress("nodes", config.epochs, on_epoch) as report:
-            network = _network(config, graph.x.shape[1], target.outputs).to(device_of(config.device))
+            network = self._new_network(graph.x.shape[1], target.outputs)
             training = NodeTraining(network, graph, codes, inner, held, config, [network.first_weight])
             identity = _identity(graph, codes, inner, held, config, seed)
             self.curves_, epoch = training.fit(seed, identity, checkpoint, keep_checkpoint, report)
@@ -146,14 +140,7 @@ class CapsuleNodeClassifier(ClassifierMixin, TaskModel):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Floats:
         """Return class probabilities [n, C] of all nodes of a graph, in the order of ``classes_``."""
-        check_is_fitted(self)
-        graph = NodeGraph.of(X)
-        if graph.x.shape[1] != self.features_:
-            raise ModelError(f"nodes have {graph.x.shape[1]} features; the model was fitted on {self.features_}")
-        config = self.config
-        with reproducible(0, config.threads):
-            inputs = inputs_of(graph, config, next(self.network_.parameters()).device)
-            found: Floats = torch.softmax(outputs_of(self.network_, inputs).double(), dim=1).cpu().numpy()
+        found: Floats = torch.softmax(self._outputs(X).double(), dim=1).cpu().numpy()
         return found
 
     def predict(self, X: Any) -> Array:
@@ -181,19 +168,10 @@ class CapsuleNodeClassifier(ClassifierMixin, TaskModel):  # type: ignore[misc]
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
         """Take up the state that :meth:`state` returned."""
         found = validated(NodeState, values, "its state is damaged", ModelError)
-        self.target_, self.features_ = Target.from_dict(dict(found.target)), found.features
-        config = self.config
-        first = arrays.get("network.layers.0.weight")
-        if (
-            self.target_.task != "classification"
-            or first is None
-            or first.ndim != 4
-            or first.shape[1] != found.features
-        ):
-            raise ModelError("its arrays are not those of its state")
-        self.network_ = _network(config, found.features, self.target_.outputs)
-        load_network(self.network_, arrays)
-        self.network_.to(device_of(config.device))
+        self.target_ = Target.from_dict(dict(found.target))
+        if self.target_.task != "classification":
+            raise ModelError("its target has no classes")
+        self._restore_network(arrays, found.features, self.target_.outputs)
 
 
 class NodeState(Page):
@@ -201,21 +179,6 @@ class NodeState(Page):
 
     features: Count
     target: dict[Name, Any]
-
-
-def _network(config: NodeConfig, features: int, classes: int) -> CapsuleEncoder:
-    return CapsuleEncoder(
-        features,
-        classes,
-        config.hidden,
-        config.capsule_size,
-        config.degrees,
-        config.weights,
-        config.input_dropout,
-        config.dropout,
-        config.node_dropout,
-        config.bound,
-    )
 
 
 def _labels(graph: NodeGraph, y: Any) -> Array:

@@ -27,7 +27,7 @@ from gcaps.training.loop import Epoch
 from gcaps.training.selection import Curves
 
 
-class CapsuleForecaster(TaskModel):
+class CapsuleForecaster(TaskModel[SequenceConfig]):
     """Forecast the next H values of every node of a graph from its values and edges so far.
 
     The forecast is that of a base, fitted first, plus a correction by a recurrent cell that reads the last steps. The
@@ -88,7 +88,7 @@ class CapsuleForecaster(TaskModel):
             checkpoint: folder in which the training is saved while it runs, and from which it is resumed.
             on_epoch: called after each epoch.
         """
-        config: Any = self.config
+        config = self.config
         T = len(sequence)
         held = validation if isinstance(validation, int) else round(validation * T)
         stop = T - held
@@ -160,7 +160,7 @@ class CapsuleForecaster(TaskModel):
 
     @property
     def _first_origin(self) -> int:
-        config: Any = self.config
+        config = self.config
         return int(max(config.window, 1 if self.base_ is None else self.base_.lags)) - 1
 
     def _standardise(self, sequence: GraphSequence, stop: int) -> None:
@@ -175,19 +175,19 @@ class CapsuleForecaster(TaskModel):
 
     def _base_forecasts(self, values: Array) -> Array:
         """[T, n, H] in standardised values."""
-        config: Any = self.config
+        config = self.config
         if self.base_ is not None:
             return self.base_.predict(values)
         last = np.repeat(values[:, :, None], config.horizons, axis=2)
         return last if config.base == "last" else np.zeros_like(last)
 
     def _source(self, sequence: GraphSequence) -> WindowSource:
-        config: Any = self.config
+        config = self.config
         name = "kipf" if config.convolution == "gcn" else config.filter
         return WindowSource(sequence, self._values(sequence), config.window, name, self.edge_scale_)
 
     def _network(self) -> ForecastNetwork:
-        config: Any = self.config
+        config = self.config
         columns = 1 + config.embedding + int(config.context)
         cell: GraphCapsuleGRU
         if config.convolution == "gcn":
@@ -201,7 +201,7 @@ class CapsuleForecaster(TaskModel):
         self,
         sequence: GraphSequence,
         stop: int,
-        config: Any,
+        config: SequenceConfig,
         checkpoint: Path | None,
         on_epoch: Callable[[Epoch], None] | None,
     ) -> tuple[Curves, int]:
@@ -251,7 +251,7 @@ class CapsuleForecaster(TaskModel):
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
         """Take up the state that :meth:`state` returned."""
         page = validated(_ForecasterPage, values, "the model is damaged", ModelError)
-        config: Any = self.config
+        config = self.config
         self.n_nodes_, self.edge_scale_ = page.n_nodes, page.edge_scale
         n, H = self.n_nodes_, config.horizons
         expected = {"mean", "scale"} | ({"base"} if config.base == "autoregression" else set())
