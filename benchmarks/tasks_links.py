@@ -14,27 +14,21 @@ With --record each training is written as soon as it is done, and those that FIL
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import time
 from itertools import product
-from pathlib import Path
-from statistics import mean, median, stdev
+from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
+from node_studies import Study, in_percent, read_options
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
 from gcaps.config.tasks import LinkConfig
-from gcaps.files import write_json
 from gcaps.nn.filters import Filter
 from gcaps.tasks.encoder import CapsuleEncoder
-from gcaps.tasks.graph import NodeGraph
 from gcaps.tasks.link_scores import LINK_SCORES
 from gcaps.tasks.link_split import LinkSplit, split_links
 from gcaps.tasks.link_training import LinkTraining, link_logits, link_metrics
@@ -108,11 +102,6 @@ def train(split: LinkSplit, model: str, settings: dict[str, Any], seed: int) -> 
     }
 
 
-def in_percent(values: list[float]) -> str:
-    """Mean and standard deviation."""
-    return f"{100 * mean(values):.2f} ± {100 * stdev(values) if len(values) > 1 else 0:.2f}"
-
-
 def show(rows: list[dict[str, Any]]) -> None:
     table = Table("data set", "model", "AUC, %", "AP, %", "seeds", "parameters", "time, s", "chosen settings")
     for data, model, part in product(dict.fromkeys(row["data"] for row in rows), MODELS, ("score", "GAE", "VGAE")):
@@ -129,52 +118,26 @@ def show(rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=["cora", "citeseer"])
-    parser.add_argument("--models", nargs="+", default=list(MODELS), choices=MODELS)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--search-seeds", type=int, default=1)
-    parser.add_argument("--record", type=Path)
-    parser.add_argument("--folder", type=Path, default=Path(os.environ.get("GCAPS_DATA", ".")) / "node")
-    parser.add_argument("--short", action="store_true", help="Cora, two configurations, one seed, few epochs")
-    options = parser.parse_args()
-    if not options.folder.is_dir():
-        print(f"{options.folder}: is missing; let GCAPS_DATA name a folder with node/cora.npz and node/citeseer.npz")
-        return
+    options = read_options(__doc__, MODELS, 10)
     if options.short:
         TRAINING.update(epochs=5)
-        options.data, options.seeds, options.search_seeds = options.data[:1], 1, 1
-    rows: list[dict[str, Any]] = []
-    if options.record and options.record.exists():
-        rows = json.loads(options.record.read_text())["rows"]
-
-    def cell(data: str, graph: NodeGraph, model: str, part: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
-        key = {"data": data, "model": model, "part": part, "settings": json.loads(json.dumps(settings)), "seed": seed}
-        found = next((row for row in rows if all(row[name] == value for name, value in key.items())), None)
-        if found is None:
-            found = {**key, **train(split_links(graph, seed), model, settings, seed)}
-            if part == "search":
-                del found["auc"], found["ap"]  # not to be looked at
-            rows.append(found)
-            if options.record:
-                options.record.parent.mkdir(parents=True, exist_ok=True)
-                write_json(options.record, {"training": {**TRAINING, "patience": PATIENCE}, "rows": rows})
-        return found
-
-    graphs = {data: NodeGraph.read(options.folder / f"{data}.npz") for data in options.data}
+    study = Study(
+        options,
+        {**TRAINING, "patience": PATIENCE},
+        lambda graph, model, settings, seed: train(split_links(graph, seed), model, settings, seed),
+        ("auc", "ap"),
+    )
     chosen: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for (data, graph), model in product(graphs.items(), options.models):
+    for data, model in product(study.graphs, options.models):
         if model in LINK_SCORES:
             chosen[data, model, "score"] = {}
             continue
         for part in ("GAE", "VGAE"):
-            space = [{**s, "variational": part == "VGAE"} for s in SPACES[model][: 2 if options.short else None]]
-            seeds = range(1000, 1000 + options.search_seeds)
-            scores = [np.mean([cell(data, graph, model, "search", s, n)["validation"] for n in seeds]) for s in space]
-            chosen[data, model, part] = space[int(np.argmax(scores))]
+            space = [{**settings, "variational": part == "VGAE"} for settings in SPACES[model]]
+            chosen[data, model, part] = study.choose(data, model, space)
     for seed, ((data, model, part), settings) in product(range(options.seeds), chosen.items()):
-        cell(data, graphs[data], model, part, settings, seed)
-    show(rows)
+        study.cell(data, model, part, settings, seed)
+    show(study.rows)
 
 
 if __name__ == "__main__":

@@ -15,17 +15,13 @@ With --record each training is written as soon as it is done, and those that FIL
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import time
 from itertools import product
-from pathlib import Path
-from statistics import mean, median, stdev
+from statistics import median
 from typing import Any
 
-import numpy as np
 import torch
+from node_studies import Study, in_percent, read_options
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
@@ -33,12 +29,12 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv
 
 from gcaps.config.tasks import NodeConfig
 from gcaps.data.targets import Target
-from gcaps.files import write_json
 from gcaps.nn.filters import Filter
 from gcaps.nn.regularization import Dropout
 from gcaps.tasks.encoder import CapsuleEncoder
+from gcaps.tasks.encoder_model import outputs_of
 from gcaps.tasks.graph import NodeGraph
-from gcaps.tasks.node_training import NodeTraining, outputs_of
+from gcaps.tasks.node_training import NodeTraining
 from gcaps.tasks.sparse_rows import SparseRows
 from gcaps.training.loop import reproducible
 
@@ -141,11 +137,6 @@ def train(graph: NodeGraph, model: str, settings: dict[str, Any], seed: int) -> 
     }
 
 
-def in_percent(values: list[float]) -> str:
-    """Mean and standard deviation."""
-    return f"{100 * mean(values):.2f} ± {100 * stdev(values) if len(values) > 1 else 0:.2f}"
-
-
 def show(rows: list[dict[str, Any]]) -> None:
     table = Table("data set", "model", "validation, %", "test, %", "seeds", "parameters", "time, s", "chosen settings")
     for data, model in product(dict.fromkeys(row["data"] for row in rows), SPACES):
@@ -160,48 +151,16 @@ def show(rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", default=["cora", "citeseer"])
-    parser.add_argument("--models", nargs="+", default=list(SPACES), choices=list(SPACES))
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--search-seeds", type=int, default=1)
-    parser.add_argument("--record", type=Path)
-    parser.add_argument("--folder", type=Path, default=Path(os.environ.get("GCAPS_DATA", ".")) / "node")
-    parser.add_argument("--short", action="store_true", help="Cora, two configurations, one seed, few epochs")
-    options = parser.parse_args()
-    if not options.folder.is_dir():
-        print(f"{options.folder}: is missing; let GCAPS_DATA name a folder with node/cora.npz and node/citeseer.npz")
-        return
+    options = read_options(__doc__, list(SPACES), 20)
     if options.short:
         TRAINING.update(epochs=5)
-        options.data, options.seeds, options.search_seeds = options.data[:1], 1, 1
-    rows: list[dict[str, Any]] = []
-    if options.record and options.record.exists():
-        rows = json.loads(options.record.read_text())["rows"]
-
-    def cell(data: str, graph: NodeGraph, model: str, part: str, settings: dict[str, Any], seed: int) -> dict[str, Any]:
-        key = {"data": data, "model": model, "part": part, "settings": json.loads(json.dumps(settings)), "seed": seed}
-        found = next((row for row in rows if all(row[name] == value for name, value in key.items())), None)
-        if found is None:
-            found = {**key, **train(graph, model, settings, seed)}
-            if part == "search":
-                del found["test"]  # not to be looked at
-            rows.append(found)
-            if options.record:
-                options.record.parent.mkdir(parents=True, exist_ok=True)
-                write_json(options.record, {"training": TRAINING, "rows": rows})
-        return found
-
-    graphs = {data: NodeGraph.read(options.folder / f"{data}.npz") for data in options.data}
+    study = Study(options, TRAINING, train, ("test",))
     chosen: dict[tuple[str, str], dict[str, Any]] = {}
-    for model, (data, graph) in product(options.models, graphs.items()):
-        space = SPACES[model][: 2 if options.short else None]
-        seeds = range(1000, 1000 + options.search_seeds)
-        scores = [np.mean([cell(data, graph, model, "search", s, n)["validation"] for n in seeds]) for s in space]
-        chosen[data, model] = space[int(np.argmax(scores))]
+    for model, data in product(options.models, study.graphs):
+        chosen[data, model] = study.choose(data, model, SPACES[model])
     for seed, ((data, model), settings) in product(range(options.seeds), chosen.items()):
-        cell(data, graphs[data], model, "final", settings, seed)
-    show(rows)
+        study.cell(data, model, "final", settings, seed)
+    show(study.rows)
 
 
 if __name__ == "__main__":
