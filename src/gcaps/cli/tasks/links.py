@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from gcaps.cli.arguments import Seed
-from gcaps.cli.tasks.nodes import Graph, Output
+from gcaps.cli.tasks.nodes import Graph
+from gcaps.cli.tasks.training import Output, fit_and_save, parameters_of, say
 
 
 def run(
@@ -37,25 +38,12 @@ def run(
     from gcaps.tasks.link_training import link_metrics
     from gcaps.tasks.links import CapsuleLinkPredictor
     from gcaps.terminal import Terminal
-    from gcaps.training.checkpoint import remove_checkpoint
-    from gcaps.training.progress import training_bar
 
     require_goal(output)
-    checkpoint = output.with_name(output.name + ".checkpoint")
     read = NodeGraph.read(graph)
     split = split_links(read, seed, config.validation, test)
-    model = CapsuleLinkPredictor(**{name: getattr(config, name) for name in type(config).model_fields})
-    model.random_state = seed
-    with training_bar(graph.stem, config.epochs, console=Terminal(stderr=True), unit="steps") as report:
-        model.fit(
-            split.graph,
-            validation=split.validation,
-            checkpoint=checkpoint,
-            keep_checkpoint=True,
-            on_epoch=lambda epoch: report(0, epoch),
-        )
-    model.save(output)
-    remove_checkpoint(checkpoint)
+    model = CapsuleLinkPredictor(**parameters_of(config, seed))
+    fit_and_save(model, split.graph, output, graph.stem, validation=split.validation, keep_checkpoint=True)
     if len(split.test.positive):
         table = Table("scores of pairs", "AUC, %", "AP, %", box=None, pad_edge=False)
         rows = {"capsule autoencoder": model.evaluate(split.test)}
@@ -65,5 +53,4 @@ def run(
             table.add_row(name, *(f"{100 * value:.1f}" for value in found.values()))
         Terminal().print(table)
     kept = len(split.graph.edges)
-    what = f"{len(read):,} nodes, {kept:,} of {len(read.edges):,} links, epoch {model.epoch_}"
-    Terminal().print(f"{output}: {what}", markup=False, soft_wrap=True)
+    say(output, f"{len(read):,} nodes, {kept:,} of {len(read.edges):,} links, epoch {model.epoch_}")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gcaps.cli.arguments import Seed
+from gcaps.cli.tasks.training import Output, fit_and_save, parameters_of, say
 
 Graph = Annotated[
     Path,
@@ -18,7 +19,6 @@ Graph = Annotated[
         show_default=False,
     ),
 ]
-Output = Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="Folder for the model.")]
 
 
 def run(
@@ -48,26 +48,18 @@ def run(
     from gcaps.persistence import require_goal
     from gcaps.tasks.graph import NodeGraph
     from gcaps.tasks.nodes import CapsuleNodeClassifier
-    from gcaps.terminal import Terminal
-    from gcaps.training.checkpoint import remove_checkpoint
-    from gcaps.training.progress import training_bar
 
     require_goal(output)
-    checkpoint = output.with_name(output.name + ".checkpoint")
     read = NodeGraph.read(graph)
-    model = CapsuleNodeClassifier(**{name: getattr(config, name) for name in type(config).model_fields})
-    model.random_state = seed
-    with training_bar(graph.stem, config.epochs, console=Terminal(stderr=True), unit="steps") as report:
-        model.fit(read, checkpoint=checkpoint, keep_checkpoint=True, on_epoch=lambda epoch: report(0, epoch))
-    model.save(output)
-    remove_checkpoint(checkpoint)
+    model = CapsuleNodeClassifier(**parameters_of(config, seed))
+    fit_and_save(model, read, output, graph.stem, keep_checkpoint=True)
     if predictions is not None:
         _write(predictions, model, read)
     best = model.curves_.validation[model.epoch_ - 1]
     tested = read.test is not None and len(read.test) > 0
     test = f", test accuracy {model.score(read):.1%}" if tested else ""
-    what = f"{len(read):,} nodes, {len(model.classes_)} classes, epoch {model.epoch_}"
-    Terminal().print(f"{output}: {what}, validation accuracy {best:.1%}{test}", markup=False, soft_wrap=True)
+    facts = f"{len(read):,} nodes, {len(model.classes_)} classes, epoch {model.epoch_}"
+    say(output, f"{facts}, validation accuracy {best:.1%}{test}")
 
 
 def _write(path: Path, model: Any, graph: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gcaps.cli.arguments import Seed
+from gcaps.cli.tasks.training import Output, fit_and_save, parameters_of, say
 
 Sequence = Annotated[
     Path,
@@ -17,7 +18,6 @@ Sequence = Annotated[
         show_default=False,
     ),
 ]
-Output = Annotated[Path, typer.Option("-o", "--output", metavar="MODEL", help="Folder for the model.")]
 
 
 def run(
@@ -42,32 +42,21 @@ def run(
 
     Example: [cyan]gcaps tasks sequences chickenpox.json -o model --test 104 --forecasts next.csv[/cyan]
     """
-    import shutil
-
     from gcaps.data.sequence import read_sequence
     from gcaps.errors import ConfigError
     from gcaps.persistence import require_goal
     from gcaps.tasks.sequences import CapsuleForecaster
-    from gcaps.terminal import Terminal
-    from gcaps.training.progress import training_bar
 
     require_goal(output)
     read = read_sequence(sequence)
     if not 0 <= test < len(read) or not 0 < validation < 1:
         raise ConfigError(f"--test is from 0 to {len(read) - 1} steps, --validation between 0 and 1")
-    model = CapsuleForecaster(**{name: getattr(config, name) for name in type(config).model_fields})
-    model.random_state = seed
-    checkpoint = output.with_name(output.name + ".checkpoint")
-    with training_bar(sequence.stem, config.epochs, console=Terminal(stderr=True), unit="steps") as report:
-        past = read.until(len(read) - test)
-        model.fit(past, validation=validation, checkpoint=checkpoint, on_epoch=lambda epoch: report(0, epoch))
-    model.save(output)
-    shutil.rmtree(checkpoint, ignore_errors=True)
+    model = CapsuleForecaster(**parameters_of(config, seed))
+    fit_and_save(model, read.until(len(read) - test), output, sequence.stem, validation=validation)
     if forecasts is not None:
         _write(forecasts, model.predict(read)[-1])
-    what = f"{len(read):,} steps, {read.num_nodes:,} nodes, epoch {model.epoch_}"
     score = f", R² of the last {test:,} steps {model.score(read, steps=test):.3f}" if test else ""
-    Terminal().print(f"{output}: {what}{score}", markup=False, soft_wrap=True)
+    say(output, f"{len(read):,} steps, {read.num_nodes:,} nodes, epoch {model.epoch_}{score}")
 
 
 def _write(path: Path, ahead: Any) -> None:
