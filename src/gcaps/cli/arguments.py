@@ -18,7 +18,7 @@ from gcaps.predictions import reading_of as reading_of
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from gcaps.data.graphset import Skipped
+    from gcaps.data.graphset import GraphSet, Skipped
 
 Data = Annotated[
     str,
@@ -304,6 +304,14 @@ def reading_bar(title: str, console: Console | None = None) -> Iterator[Callable
     finally:
         if bar.live.is_started:
             bar.stop()
+
+
+def streamed(data: str, options: dict[str, Any]) -> Iterator[GraphSet]:
+    """Yield graphs piece by piece, so that memory does not grow with the source, with a progress bar."""
+    from gcaps.data.catalog import stream
+
+    with reading_bar(data) as progress:
+        yield from stream(data, progress=progress, **options)
 
 
 def report_skipped(skipped: Sequence[Skipped], more: int = 0, most: int = 5) -> None:

@@ -10,16 +10,14 @@ import typer
 from gcaps.cli.arguments import (
     Data,
     Model,
-    reading_bar,
     reading_of,
     reading_options,
     report_skipped,
+    streamed,
     with_model_reading,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from gcaps.data.arrays import Floats
     from gcaps.data.graphset import GraphSet, Skipped
     from gcaps.estimators.base import GraphEstimator
@@ -125,7 +123,7 @@ def run(
     with ExitStack() as stack:
         files = [stack.enter_context(opened(path)) for path, opened in writers]
         kept = stack.enter_context(tempfile.TemporaryFile()) if neighbors is not None else None
-        for graphs in _pieces(data, options):
+        for graphs in streamed(data, options):
             skipped += graphs.skipped
             if not len(graphs):
                 continue
@@ -172,14 +170,6 @@ def run(
     report_skipped(skipped[:100], len(skipped[100:]))
 
 
-def _pieces(data: str, options: dict[str, Any]) -> Iterator[GraphSet]:
-    """Yield the graphs piece by piece, so that memory does not grow with the source."""
-    from gcaps.data.catalog import stream
-
-    with reading_bar(data) as progress:
-        yield from stream(data, progress=progress, **options)
-
-
 class _Sample:
     """A random sample of a stream of graphs for the map: each has a random number, those with the smallest are kept."""
 
@@ -220,7 +210,7 @@ def _others(
     names: list[str] = []
     parts: list[Floats] = []
     truth: list[str] = []
-    for graphs in _pieces(among, options):
+    for graphs in streamed(among, options):
         if len(graphs):
             names += [str(name) for name in graphs.ids.tolist()]
             parts.append(np.asarray(vectors_of(graphs), np.float64))

@@ -11,10 +11,10 @@ import typer
 from gcaps.cli.arguments import (
     Data,
     Model,
-    reading_bar,
     reading_of,
     reading_options,
     report_skipped,
+    streamed,
     with_model_reading,
 )
 from gcaps.cli.doubts import Doubts
@@ -146,18 +146,11 @@ class _Piece(NamedTuple):
 def _predictions(
     estimator: GraphEstimator | NetworkPredictor, data: str, options: dict[str, Any], doubts: Doubts | None
 ) -> Iterator[_Piece]:
-    """Yield predictions piece by piece, so that memory does not grow with the source."""
-    from gcaps.data.catalog import stream
-
-    with reading_bar(data) as progress:
-        for graphs in stream(data, progress=progress, **options):
-            scores = estimator.scores(graphs)
-            yield _Piece(
-                graphs,
-                scores,
-                unseen_labels(estimator, graphs),
-                None if doubts is None else doubts.cells(graphs, scores),
-            )
+    """Yield predictions piece by piece."""
+    for graphs in streamed(data, options):
+        scores = estimator.scores(graphs)
+        cells = None if doubts is None else doubts.cells(graphs, scores)
+        yield _Piece(graphs, scores, unseen_labels(estimator, graphs), cells)
 
 
 class _Tally:
