@@ -1,16 +1,15 @@
-"""What every estimator on graphs shares: scikit-learn's manners, targets in the source's words, saving."""
+"""Base classes of the estimators on graphs: fitting, prediction, uncertainty and saving."""
 
 from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -24,14 +23,13 @@ from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Target, Task, missing
 from gcaps.errors import ConfigError, DataWarning
 from gcaps.estimators.auto import Resolution
+from gcaps.estimators.fitting import ClassesMixin, Fitting
 from gcaps.estimators.novelty import Novelty
 from gcaps.estimators.predictor import loaded, require_finite
 from gcaps.estimators.problem import Problem, given_targets, posed, sample_weights, targets_of, with_targets
-from gcaps.estimators.seeds import seed_of
 from gcaps.estimators.uncertainty import How, Uncertainty
 from gcaps.training.fit import Curves
 from gcaps.training.loop import Epoch
-from gcaps.training.progress import training_bar
 
 if TYPE_CHECKING:
     from gcaps.explain.explanation import Explanation
@@ -61,7 +59,7 @@ class FitOptions(TypedDict, total=False):
     """Called with a line about each step of a fit that has several, such as the members of an ensemble."""
 
 
-class GraphEstimator(BaseEstimator):  # type: ignore[misc]
+class GraphEstimator(Fitting):
     """Base class of the estimators on graphs.
 
     Graphs are a :class:`gcaps.GraphSet` or anything that :func:`gcaps.load` takes: lists of PyTorch Geometric ``Data``,
@@ -84,7 +82,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     shares_folds: ClassVar[bool] = False
     """Whether the folds of one set share work that is worth running them in one process, one after the other."""
 
-    random_state: Any
     target_: Target
     resolved_: dict[str, Any]
     resolution_: list[Resolution]
@@ -94,12 +91,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
     data_: dict[str, Any]
     preparation_: MoleculePreparation | None
     uncertainty_: Uncertainty | None
-
-    def _store(self, parameters: Mapping[str, Any]) -> None:
-        """Store the constructor's arguments as they were given; they are checked in ``fit``."""
-        for name, value in parameters.items():
-            if name not in ("self", "__class__"):
-                setattr(self, name, value)
 
     @property
     def config(self) -> Section:
@@ -286,10 +277,6 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         tags.target_tags.multi_output = True
         return tags
 
-    def _seed(self) -> int:
-        """Return ``random_state`` as a number."""
-        return seed_of(self.random_state)
-
     def _start(self, prepared: PreparedSet, train: Ints, options: FitOptions) -> Problem:
         """Set ``target_`` from the training graphs; return what is to be fitted."""
         graphs = prepared.graphs
@@ -298,19 +285,8 @@ class GraphEstimator(BaseEstimator):  # type: ignore[misc]
         self.curves_, self.epoch_, self.chosen_, self.uncertainty_ = None, 1, {}, None
         return problem
 
-    @contextmanager
-    def _progress(
-        self, title: str, epochs: int, on_epoch: Callable[[Epoch], None] | None
-    ) -> Iterator[Callable[[Epoch], None] | None]:
-        """Yield ``on_epoch``, or with ``verbose`` a progress bar."""
-        if on_epoch is not None or not getattr(self, "verbose", False):
-            yield on_epoch
-            return
-        with training_bar(title, epochs) as report:
-            yield lambda epoch: report(0, epoch)
 
-
-class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
+class GraphClassifier(ClassifierMixin, ClassesMixin, GraphEstimator):  # type: ignore[misc]
     """Base class of the classifiers on graphs: one target with two or more classes, or several binary targets.
 
     Attributes:
@@ -318,14 +294,6 @@ class GraphClassifier(ClassifierMixin, GraphEstimator):  # type: ignore[misc]
     """
 
     class_weight: Any = None
-
-    @property
-    def classes_(self) -> Array:
-        """[C] the classes in the source's words, ascending."""
-        if not hasattr(self, "target_"):
-            raise AttributeError(f"this {type(self).__name__} is not fitted and has no classes_")
-        assert self.target_.classes is not None
-        return self.target_.classes
 
     def task_of(self, y: Array) -> Task:
         """Return ``"multilabel"`` for several columns, else ``"classification"``."""

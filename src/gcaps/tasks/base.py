@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 import torch
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from gcaps.config.tasks import StepsConfig
 from gcaps.data.arrays import Array
 from gcaps.errors import ModelError
-from gcaps.estimators.seeds import seed_of
-from gcaps.training.loop import Epoch
-from gcaps.training.progress import training_bar
+from gcaps.estimators.fitting import Fitting
 from gcaps.training.selection import Curves
 
 State = tuple[dict[str, Array], dict[str, Any]]
@@ -28,7 +23,7 @@ NETWORK = "network."
 C = TypeVar("C", bound=StepsConfig)
 
 
-class TaskModel(BaseEstimator, Generic[C]):  # type: ignore[misc]
+class TaskModel(Fitting, Generic[C]):
     """Base class of the models of :mod:`gcaps.tasks`.
 
     A subclass spells out the fields of its settings and ``random_state`` in its constructor, calls :meth:`_store` with
@@ -41,16 +36,10 @@ class TaskModel(BaseEstimator, Generic[C]):  # type: ignore[misc]
 
     settings: ClassVar[type[Any]]
     """Class C of the settings in :mod:`gcaps.config`."""
+    counted: ClassVar[str] = "steps"
 
-    random_state: Any
     curves_: Curves
     epoch_: int
-
-    def _store(self, parameters: dict[str, Any]) -> None:
-        """Store the constructor's arguments as they were given; they are checked in ``fit``."""
-        for name, value in parameters.items():
-            if name not in ("self", "__class__"):
-                setattr(self, name, value)
 
     @property
     def config(self) -> C:
@@ -75,21 +64,6 @@ class TaskModel(BaseEstimator, Generic[C]):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "epoch_")
-
-    def _seed(self) -> int:
-        """Return ``random_state`` as a number."""
-        return seed_of(self.random_state)
-
-    @contextmanager
-    def _progress(
-        self, title: str, epochs: int, on_epoch: Callable[[Epoch], None] | None
-    ) -> Iterator[Callable[[Epoch], None] | None]:
-        """Yield ``on_epoch``, or with ``verbose`` a progress bar."""
-        if on_epoch is not None or not getattr(self, "verbose", False):
-            yield on_epoch
-            return
-        with training_bar(title, epochs, unit="steps") as report:
-            yield lambda epoch: report(0, epoch)
 
 
 def device_of(name: str) -> torch.device:

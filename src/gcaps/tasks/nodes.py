@@ -16,6 +16,7 @@ from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.targets import Target
 from gcaps.documents import Count, Name, Page, validated
 from gcaps.errors import DataError, ModelError
+from gcaps.estimators.fitting import ClassesMixin
 from gcaps.tasks.base import State, network_arrays
 from gcaps.tasks.encoder_model import EncoderModel
 from gcaps.tasks.graph import NodeGraph, node_indices
@@ -26,7 +27,7 @@ HELD_BACK = 0.2
 """Share of the training nodes that choose the epoch where no validation nodes are given."""
 
 
-class CapsuleNodeClassifier(ClassifierMixin, EncoderModel[NodeConfig]):  # type: ignore[misc]
+class CapsuleNodeClassifier(ClassifierMixin, ClassesMixin, EncoderModel[NodeConfig]):  # type: ignore[misc]
     """Semi-supervised classification of the nodes of one graph with graph capsules.
 
     Layers are :class:`gcaps.tasks.encoder.NodeCapsuleConv` on the whole graph (or, with ``batch_size``, on sampled
@@ -76,14 +77,6 @@ class CapsuleNodeClassifier(ClassifierMixin, EncoderModel[NodeConfig]):  # type:
         verbose: bool = False,
     ) -> None:
         self._store(locals())
-
-    @property
-    def classes_(self) -> Array:
-        """[C] the classes in the source's words, ascending."""
-        if not hasattr(self, "target_"):
-            raise AttributeError(f"this {type(self).__name__} is not fitted and has no classes_")
-        assert self.target_.classes is not None
-        return self.target_.classes
 
     def fit(
         self,
