@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import Field
 
 from gcaps.config import CONFIGS, Section
-from gcaps.config.spaces import Pruning, Space, search_space
+from gcaps.config.spaces import Space, search_space
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.documents import read_toml
@@ -226,7 +226,6 @@ def tuning_for(
     folds: int = 5,
     *,
     space: str | Path | Mapping[str, Any] | None = None,
-    pruner: Pruning = "median",
 ) -> Tuning:
     """Return how the settings of a method are searched on the training graphs of each fold.
 
@@ -236,7 +235,6 @@ def tuning_for(
         trials: number of settings that are tried.
         folds: inner folds.
         space: see :func:`gcaps.config.spaces.search_space`.
-        pruner: rule by which trials are given up.
 
     Raises:
         ConfigError: there is nothing to search.
@@ -244,7 +242,7 @@ def tuning_for(
     if method is None or len(configs) != 1:
         raise ConfigError("settings are searched for a method of gcaps, and without a grid")
     require_optuna()
-    return Tuning(trials, free_space(method, configs[0], search_space(method, space)), folds, pruner)
+    return Tuning(trials, free_space(method, configs[0], search_space(method, space)), folds)
 
 
 def free_space(method: str, settings: Mapping[str, Any], space: Space) -> Space:

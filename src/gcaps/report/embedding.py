@@ -62,14 +62,13 @@ class Place:
     wrong: bool
 
 
-def project(vectors: Floats, how: Projection, seed: int = 0) -> tuple[Floats, str]:
+def project(vectors: Floats, how: Projection) -> tuple[Floats, str]:
     """Return vectors in two dimensions [n, 2], and how, in words.
 
     Args:
         vectors: [n, d]
         how: pca: the plane of the largest variance; tsne: neighbors stay neighbors, distances between groups mean
             little. t-SNE begins from at most 50 principal components.
-        seed: of t-SNE.
     """
     from sklearn.decomposition import PCA
 
@@ -78,13 +77,13 @@ def project(vectors: Floats, how: Projection, seed: int = 0) -> tuple[Floats, st
     scale = float(np.abs(x).max(initial=0)) or 1.0
     kept = min(50 if how == "tsne" else 2, *x.shape)
     with np.errstate(all="ignore"):  # the share of a variance that is zero
-        pca = PCA(kept, random_state=seed)
+        pca = PCA(kept, random_state=0)
         found = pca.fit_transform(x / scale)
     if how == "tsne" and len(x) > 4:
         from sklearn.manifold import TSNE
 
         perplexity = float(min(30, (len(x) - 1) / 3))
-        made: Floats = TSNE(2, perplexity=perplexity, init="pca", random_state=seed).fit_transform(found)
+        made: Floats = TSNE(2, perplexity=perplexity, init="pca", random_state=0).fit_transform(found)
         return made.astype(np.float64), f"t-SNE with perplexity {perplexity:.0f}, on {kept} principal components"
     share = float(np.nan_to_num(pca.explained_variance_ratio_[:2].sum()))
     flat = np.zeros((len(x), 2))

@@ -37,7 +37,6 @@ class NodeCapsuleConv(nn.Module):
         degree: K.
         weights: ``"separate"``, ``"shared"`` or ``"decaying"``.
         bound: see :func:`gcaps.nn.bounded`.
-        bias: add b_p.
 
     Shapes:
         - **input:** features [n, c], dense or :class:`gcaps.tasks.sparse_rows.SparseRows`; filter of n nodes.
@@ -52,22 +51,20 @@ class NodeCapsuleConv(nn.Module):
         degree: int = 1,
         weights: str = "separate",
         bound: float | None = 3.0,
-        bias: bool = True,
     ) -> None:
         super().__init__()
         self.in_channels, self.out_channels = in_channels, out_channels
         self.capsule_size, self.degree, self.weights, self.bound = capsule_size, degree, weights, bound
         orders = degree + 1 if weights == "separate" else 1
         self.weight = nn.Parameter(torch.empty(capsule_size, in_channels, orders, out_channels))
-        self.bias = nn.Parameter(torch.empty(capsule_size * out_channels)) if bias else None
+        self.bias = nn.Parameter(torch.empty(capsule_size * out_channels))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Reset weights to Glorot-uniform values for each matrix, biases to zero."""
         limit = math.sqrt(6 / (self.in_channels + self.out_channels))
         nn.init.uniform_(self.weight, -limit, limit)
-        if self.bias is not None:
-            nn.init.zeros_(self.bias)
+        nn.init.zeros_(self.bias)
 
     def shares(self) -> list[float]:
         """θ_0 … θ_K; ones where each power has weights of its own."""
@@ -85,8 +82,7 @@ class NodeCapsuleConv(nn.Module):
             U = mixed(moments(x, self.capsule_size, self.bound), self.weight)
         if self.weights != "separate":
             U = [U[0] * share for share in self.shares()]
-        out = relation_polynomial(U, [M])
-        return out if self.bias is None else out + self.bias
+        return relation_polynomial(U, [M]) + self.bias
 
     def _mixed_sparse(self, x: SparseRows) -> list[Tensor]:
         """[U_0, U_1, …] as :func:`gcaps.nn.spectral.mixed`, of sparse features."""

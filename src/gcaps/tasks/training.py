@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from gcaps.config.tasks import StepsConfig
 from gcaps.errors import DivergenceError
 from gcaps.training.checkpoint import Checkpoint
-from gcaps.training.checkpoint import Optimizer as Saved
 from gcaps.training.fit import SMALLER_LR, require_finite_epoch, require_finite_weights
 from gcaps.training.loop import Epoch, learning_rate, train
 from gcaps.training.optimizer import FlatAdam
@@ -26,20 +25,6 @@ from gcaps.training.selection import BestEpoch, Curves
 
 Losses = Callable[[np.random.Generator], Iterator[Tensor]]
 """One pass: yields the loss of each step. The weights are updated before the next loss is asked for."""
-
-
-class Optimizer(Saved, Protocol):
-    """An optimizer of :class:`StepRun`."""
-
-    lr: float
-
-    def zero_grad(self) -> None:
-        """Drop the gradients."""
-        ...
-
-    def step(self) -> None:
-        """Do one step along the gradients."""
-        ...
 
 
 class Score(NamedTuple):
@@ -52,27 +37,19 @@ class Score(NamedTuple):
 
 
 class StepRun:
-    """Training of a module, epoch by epoch; see :class:`gcaps.training.checkpoint.Resumable`.
+    """Training of a module with Adam, epoch by epoch; see :class:`gcaps.training.checkpoint.Resumable`.
 
     Args:
         network: trained in place.
-        losses: what is minimised, see :data:`Losses`.
+        losses: losses to minimise, see :data:`Losses`.
         config: learning rate, its schedule, epochs and patience.
         seed: of the generator that ``losses`` receives; dropout follows torch's generator
             (see :func:`gcaps.training.reproducible`).
-        optimizer: by default :class:`gcaps.training.optimizer.FlatAdam` on all parameters.
     """
 
-    def __init__(
-        self,
-        network: nn.Module,
-        losses: Losses,
-        config: StepsConfig,
-        seed: int,
-        optimizer: Optimizer | None = None,
-    ) -> None:
+    def __init__(self, network: nn.Module, losses: Losses, config: StepsConfig, seed: int) -> None:
         self.network, self.losses, self.config = network, losses, config
-        self.optimizer: Optimizer = optimizer or FlatAdam(network, config.lr, config.weight_decay)
+        self.optimizer = FlatAdam(network, config.lr, config.weight_decay)
         self.rng = np.random.default_rng(seed)
         self.epochs, self.number = config.epochs, 0
 
@@ -101,7 +78,7 @@ def fit_steps(
     keep_checkpoint: bool = False,
     on_epoch: Callable[[Epoch], None] | None = None,
 ) -> tuple[Curves, int]:
-    """Train to the end of the schedule or of the patience; load the weights of the best epoch.
+    """Train until the schedule or the patience ends, then load the weights of the best epoch.
 
     Call it, and make the network, within :func:`gcaps.training.reproducible`.
 
@@ -119,7 +96,7 @@ def fit_steps(
         Curves, and the number of the epoch that is kept.
 
     Raises:
-        DivergenceError: loss or weights are no finite numbers any more.
+        DivergenceError: the loss or the weights are not finite.
     """
     best, curves, done = BestEpoch(run.network), Curves(), False
     saved = None if checkpoint is None else Checkpoint(checkpoint, identity or {})

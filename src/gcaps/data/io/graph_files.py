@@ -75,7 +75,7 @@ def read_graph_files(paths: Sequence[Path], reading: Reading, name: str | None =
     return graphs if reading.labels is None else with_labels(graphs, reading.labels, reading)
 
 
-def from_node_link(entries: Sequence[Any], reading: Reading, name: str = "graphs") -> GraphSet:
+def from_node_link(entries: Sequence[Any], reading: Reading) -> GraphSet:
     """Convert graphs in node-link form, as JSON values; otherwise as :func:`read_graph_files`.
 
     Raises:
@@ -86,8 +86,8 @@ def from_node_link(entries: Sequence[Any], reading: Reading, name: str = "graphs
         graph = _built(entry, f"graph {i}")
         found.append(Found(graph, f"graph {i}", _id_of(entry, graph)))
     if not found:
-        raise DataError("holds no graphs", name)
-    return _converted(found, [one.id for one in found], name, reading)
+        raise DataError("holds no graphs", "graphs")
+    return _converted(found, [one.id for one in found], "graphs", reading)
 
 
 def _converted(found: Sequence[Found], ids: Sequence[str | None], name: str, reading: Reading) -> GraphSet:
