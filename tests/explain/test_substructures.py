@@ -13,7 +13,8 @@ from gcaps.errors import ConfigError
 from gcaps.estimators import KernelSVC, KernelSVR, make_estimator
 from gcaps.explain import explain
 from gcaps.explain.feature_names import label_words
-from gcaps.explain.substructures import coefficients, occurrences, spread_over_balls
+from gcaps.explain.occurrences import occurrences, spread_over_balls
+from gcaps.explain.substructures import coefficients
 from gcaps.kernels import Graphlet, ShortestPath, WeisfeilerLehman, WLOptimalAssignment
 
 KERNELS = {

@@ -1,4 +1,4 @@
-"""Explanations of predictions: which nodes, edges and features they hang on."""
+"""Explanations of predictions: contributions of nodes, edges and features."""
 
 from __future__ import annotations
 

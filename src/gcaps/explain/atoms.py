@@ -15,7 +15,7 @@ from gcaps.data.molecules.structures import molecules_of
 from gcaps.errors import DataError
 
 CHIRALITY = ATOM_LABELS.index("chirality")
-"""Column of the labels that depends on the order of atoms, so that it does not tell them apart."""
+"""Column of the labels that depends on the order of atoms, so that it cannot be compared."""
 
 
 class AtomsOf(NamedTuple):
@@ -32,7 +32,7 @@ class AtomsOf(NamedTuple):
 
 
 class _Skeleton(NamedTuple):
-    """What tells the atoms and bonds of a molecule apart."""
+    """Labels and bonds by which the atoms of two molecules are matched."""
 
     elements: Ints
     """[n]"""
@@ -51,7 +51,7 @@ def atoms_of(graphs: GraphSet) -> list[AtomsOf]:
     """Return the molecule of each graph and the atom of each of its nodes.
 
     Molecules are prepared as the graphs were. Nodes are usually in the order of the SMILES; those of a record of an SDF
-    are found by matching the structures.
+    are found by matching the structure.
 
     Raises:
         DataError: the graphs are not molecules, RDKit is missing, or a graph is not that of its SMILES.

@@ -1,4 +1,4 @@
-"""What a model knows of each class: its most typical graphs, substructures, and pairs of channels of the readout."""
+"""Summaries of the classes of a model: typical graphs, and contributions of substructures and channel pairs."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from gcaps.models.network import Network
 
 TYPICAL = 4
-"""Typical graphs of a class."""
+"""Number of typical graphs of a class."""
 TELLING = 8
-"""Telling substructures, or pairs, of a class."""
+"""Number of substructures, or pairs, of a class."""
 EXPLAINED = 200
-"""Graphs of a class, the most typical ones, from which substructures and pairs are found."""
+"""Number of graphs of a class, the most typical ones, over which contributions are averaged."""
 
 
 class Telling(NamedTuple):
-    """A substructure, or a pair of channels, that speaks for or against a class."""
+    """A substructure, or a pair of channels, with a large contribution to the prediction of a class."""
 
     words: str
     contribution: float
@@ -46,13 +46,13 @@ class Telling(NamedTuple):
 
 
 class ClassSummary(NamedTuple):
-    """What a model knows of a class."""
+    """Summary of one class."""
 
     name: str
     graphs: int
-    """Graphs that are predicted to be of the class."""
+    """Number of graphs that are predicted to be of the class."""
     typical: Ints
-    """Numbers of the graphs of which the model is most certain, the first most of all."""
+    """Numbers of the graphs with the highest probability of the class, in descending order."""
     probability: Floats
     """Their probabilities of the class."""
     substructures: list[Telling]
@@ -62,14 +62,14 @@ class ClassSummary(NamedTuple):
 
 
 def class_summaries(model: GraphEstimator, graphs: GraphSet) -> list[ClassSummary]:
-    """Return what a classifier knows of each class, from graphs that it predicts to be of the class.
+    """Summarise each class of a classifier by the graphs that it predicts to be of the class.
 
     Args:
         model: a fitted classifier.
         graphs: any graphs, such as the training graphs.
 
     Raises:
-        ConfigError: the model does not tell classes apart.
+        ConfigError: the model is not a classifier.
     """
     target = model.target_
     if target.task != "classification" or target.classes is None:

@@ -1,4 +1,4 @@
-"""Explanations of predictions by any method: which nodes, edges and features they hang on."""
+"""Explanations of predictions by any method: contributions of nodes, edges and features."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ GRADIENTS: tuple[GradientMethod, ...] = ("integrated-gradients", "saliency", "gr
 EXPLAIN_METHODS = ("auto", "substructures", "occlusion", *GRADIENTS)
 """Names of the attribution methods."""
 Progress = Callable[[int, int], None]
-"""Called with the amount of work that is done and the total."""
+"""Callback for the amount of work done and the total."""
 
 
 def explain(
     model: Any, graphs: Any, target: str | None = None, *, method: str = "auto", progress: Progress | None = None
 ) -> Explanation:
-    """Return what nodes, edges and features contribute to the predictions of a model.
+    """Return the contributions of nodes, edges and features to the predictions of a model.
 
     Args:
         model: a fitted estimator, or one that :func:`gcaps.load_model` read; or any object with ``predict_proba``,
             which is called with a GraphSet and explained by occlusion.
         graphs: a GraphSet or anything that :func:`gcaps.load` takes.
-        target: one of several targets; by default the first. Explained is its value, or the probability of the second
-            class; of more than two classes, that of the predicted one. ``"substructures"`` explains decision values.
-        method: ``"substructures"``: exact contributions of what the kernels ``wl``, ``wloa``, ``sp`` and ``gk`` count;
+        target: one of several targets; by default the first. Its value is explained, or the probability of the second
+            class; for more than two classes, that of the predicted one. ``"substructures"`` explains decision values.
+        method: ``"substructures"``: exact contributions, for the kernels ``wl``, ``wloa``, ``sp`` and ``gk``;
             ``"integrated-gradients"``, ``"gradient-x-input"`` and ``"saliency"`` of networks; ``"occlusion"`` of
             any model. ``"auto"``: the first of substructures, integrated gradients and occlusion that the model allows.
         progress: called with the amount of work that is done and the total.
@@ -108,15 +108,15 @@ def chosen_method(model: Explained, method: str = "auto") -> str:
 
 
 def has_gradients(model: object) -> bool:
-    """Whether integrated gradients of a model add up.
+    """Whether integrated gradients of a model add up to its output.
 
-    Those of DGCNN do not: its sort pooling jumps where two nodes change places.
+    Those of DGCNN do not: its sort pooling is discontinuous where two nodes exchange their ranks.
     """
     return isinstance(model, NetworkEstimator) and model.method != "dgcnn"
 
 
 def atom_contributions(model: Any, graphs: Any, target: str | None = None) -> list[Floats]:
-    """Return what each atom contributes to the prediction for its molecule, by occlusion.
+    """Return the contribution of each atom to the prediction for its molecule, by occlusion.
 
     Args:
         model: as for :func:`explain`.
@@ -131,7 +131,7 @@ def atom_contributions(model: Any, graphs: Any, target: str | None = None) -> li
     """
     found = explain(model, graphs, target, method="auto" if hasattr(model, "atom_contributions") else "occlusion")
     if found.atoms is None:
-        atoms_of(found.graphs)  # says what is missing
+        atoms_of(found.graphs)  # raises the error with the reason
         raise DataError("needs molecules", found.graphs.name)
     return found.nodes
 

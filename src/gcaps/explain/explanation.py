@@ -1,4 +1,4 @@
-"""What an explanation consists of."""
+"""Explanations of predictions, as data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """Predictions for graphs and what their nodes, edges and features contribute to them."""
+    """Predictions for graphs, and the contributions of their nodes, edges and features."""
 
     graphs: GraphSet
     scores: Floats
@@ -50,17 +50,17 @@ class Explanation:
     values: Floats
     """[G] the number that is explained: a column of the scores, or for ``"substructures"`` a decision value."""
     baselines: Floats
-    """[G] the number without what is explained: where contributions add up, those of the nodes and, of a network that
-    the features reach, the baseline make the value; NaN for methods whose contributions do not add up."""
+    """[G] value of the baseline: it and the contributions of the nodes add up to ``values``; NaN for methods whose
+    contributions do not add up."""
     nodes: list[Floats]
-    """[n] for each graph: what its nodes contribute."""
+    """[n] for each graph: contributions of its nodes."""
     edges: list[Floats] | None
-    """[m] for each graph: what each undirected edge contributes; NaN where it was not computed because the graph is
+    """[m] for each graph: contributions of its undirected edges; NaN where it was not computed because the graph is
     too large. None for a method that does not explain edges."""
     edge_ends: list[Ints]
     """[m, 2] for each graph: nodes of each undirected edge, the smaller number first."""
     features: list[dict[str, float]]
-    """For each graph what each kind of node feature contributes, by name; the largest first."""
+    """For each graph the contribution of each kind of node feature, by name; the largest first."""
     atoms: list[AtomsOf] | None = None
     """The molecule of each graph; None for other graphs."""
     groups: list[list[Group]] | None = None
@@ -68,9 +68,9 @@ class Explanation:
     substructures: list[list[Substructure]] | None = None
     """All substructures of each graph, of ``"substructures"``; the largest contribution first."""
     hidden: str = ""
-    """How nodes are hidden in occlusion: ``"features"``, or ``"edges"`` where the model reads no features of nodes."""
+    """How nodes are hidden in occlusion: ``"features"``, or ``"edges"`` where the model uses no node features."""
     notes: Mapping[str, str] = field(default_factory=dict)
-    """What a reader should know, by topic: ``"edges"`` says how contributions of edges were computed."""
+    """Remarks by topic, such as ``"edges"``: how contributions of edges were computed."""
 
     def __len__(self) -> int:
         return len(self.graphs)

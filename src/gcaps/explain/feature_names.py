@@ -16,7 +16,7 @@ WORDS = {"degree": "degree", "constant": "constant", "fgsd": "FGSD", "return_pro
 
 
 def label_text(graphs: GraphSet, column: int, value: int) -> str:
-    """Return a node label in the source's words; the element's symbol for atoms."""
+    """Return a node label as in the source; for atoms the symbol of the element."""
     if graphs.preparation is not None and column == 0:
         try:
             from rdkit import Chem
@@ -27,7 +27,7 @@ def label_text(graphs: GraphSet, column: int, value: int) -> str:
 
 
 def label_words(graph: GraphSet, node: int) -> str:
-    """Return the label of a node; of an atom its element, charge, hydrogens and whether it is aromatic or in a ring."""
+    """Return the label of a node; for atoms element, charge, hydrogens and whether they are aromatic or in a ring."""
     assert graph.node_labels is not None
     row = graph.node_labels[node]
     text = label_text(graph, 0, int(row[0]))

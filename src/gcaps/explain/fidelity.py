@@ -1,4 +1,4 @@
-"""Whether explanations are faithful: what happens to a prediction when the nodes that they name are hidden.
+"""Faithfulness of explanations: change of a prediction when the nodes with the largest contributions are hidden.
 
 - *Deletion*: nodes are hidden one after the other, those of the largest |contribution| first. The sooner the prediction
   changes, the better: the area under |f(G) − f(G without the first share)| is large.
@@ -34,7 +34,7 @@ from gcaps.explain.output import explained_output
 from gcaps.explain.predictor import predictor_of, target_of
 
 SHARES = np.linspace(0, 1, 11)
-"""Shares of the nodes that are hidden, or shown."""
+"""Shares of the nodes that are hidden, or shown, at the points of the curves."""
 RANDOM_ORDERS = 5
 
 
@@ -63,7 +63,7 @@ def fidelity_of(model: Any, explanation: Explanation, scores: Sequence[Floats] |
     """Return deletion and insertion curves of the model's predictions (probabilities, or values in regression).
 
     Args:
-        model: what predicted.
+        model: the model that made the predictions.
         explanation: of these predictions.
         scores: [n] for each graph: the importance of its nodes; by default |contribution|.
     """
@@ -85,11 +85,12 @@ def fidelity_of(model: Any, explanation: Explanation, scores: Sequence[Floats] |
     return Fidelity(SHARES, deletion, insertion)
 
 
-def random_fidelity(model: Any, explanation: Explanation, orders: int = RANDOM_ORDERS, seed: int = 0) -> Fidelity:
-    """Return the curves of nodes in random order, the mean of several orders."""
-    rng = np.random.default_rng(seed)
+def random_fidelity(model: Any, explanation: Explanation) -> Fidelity:
+    """Return the curves of nodes in random order, averaged over :data:`RANDOM_ORDERS` orders."""
+    rng = np.random.default_rng(0)
     found = [
-        fidelity_of(model, explanation, [rng.random(len(own)) for own in explanation.nodes]) for _ in range(orders)
+        fidelity_of(model, explanation, [rng.random(len(own)) for own in explanation.nodes])
+        for _ in range(RANDOM_ORDERS)
     ]
     return Fidelity(
         SHARES, np.mean([one.deletion for one in found], axis=0), np.mean([one.insertion for one in found], axis=0)
@@ -97,7 +98,7 @@ def random_fidelity(model: Any, explanation: Explanation, orders: int = RANDOM_O
 
 
 def randomised(model: GraphEstimator, training: GraphSet | None = None, seed: int = 1) -> GraphEstimator:
-    """Return a model that has learned nothing: a network with weights drawn anew, or a fit to permuted targets.
+    """Return a model without what was learned: a network with weights drawn anew, or a fit to permuted targets.
 
     Args:
         model: a fitted estimator.
@@ -118,7 +119,7 @@ def randomised(model: GraphEstimator, training: GraphSet | None = None, seed: in
 
 
 def _with_fresh_weights(model: NetworkEstimator, seed: int) -> NetworkEstimator:
-    """Return a copy of a model whose networks have the weights they would start training with."""
+    """Return a copy of a model whose networks are initialised anew."""
     from copy import deepcopy
 
     fresh = copy(model)
@@ -152,7 +153,7 @@ def randomised_correlation(
     """Return the rank correlation of an explanation with that of a randomised model, by the same method.
 
     Args:
-        model: what predicted.
+        model: the model that made the predictions.
         explanation: of its predictions.
         training: see :func:`randomised`.
         seed: see :func:`randomised`.

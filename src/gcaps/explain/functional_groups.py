@@ -44,7 +44,7 @@ PATTERNS = (
     ("bromide", "[#6][Br]"),
     ("iodide", "[#6][I]"),
 )
-"""Name and SMARTS of each group; a group within one that stands before it is left out."""
+"""Name and SMARTS of each group; a group within one listed before it is left out."""
 
 
 @cache
@@ -57,7 +57,7 @@ def _patterns() -> tuple[tuple[str, Any], ...]:
 def functional_groups(atoms: AtomsOf) -> list[tuple[str, Ints]]:
     """Return name and nodes of each functional group and ring system of a molecule, with their hydrogens.
 
-    Of a carbon that a pattern has for its place only, such as that of an alcohol, no node is taken.
+    Carbons that a pattern needs for context only, such as that of an alcohol, are not part of the group.
     """
     taken: set[int] = set()
     found: list[tuple[str, frozenset[int]]] = []
@@ -87,7 +87,7 @@ def _core(molecule: Any, match: tuple[int, ...]) -> frozenset[int]:
 
 
 def ring_systems(molecule: Any) -> list[tuple[str, frozenset[int]]]:
-    """Return fused rings as one system each, named by their size and kind."""
+    """Return ring systems, fused rings as one, with a name made of size and kind."""
     systems: list[set[int]] = []
     counts: list[int] = []
     for ring in molecule.GetRingInfo().AtomRings():

@@ -41,7 +41,7 @@ GradientMethod = Literal["integrated-gradients", "saliency", "gradient-x-input"]
 POINTS, PIECES, MAX_POINTS = 8, 4, 512
 """Points of the quadrature of a piece of the line, pieces at first, and points of all pieces at most."""
 TOLERANCE = 0.01
-"""Contributions add up if they miss f(X) − f(0) by at most this share of it."""
+"""Largest relative difference between the sum of contributions and f(X) − f(0)."""
 NODES = 1 << 14
 """Nodes of all copies of a graph whose gradients are computed together."""
 SMOOTH_FILTERS = ("adjacency", "laplacian", "kipf", "mean")
@@ -49,7 +49,7 @@ SMOOTH_FILTERS = ("adjacency", "laplacian", "kipf", "mean")
 
 
 class Attribution(NamedTuple):
-    """What node features and edges of one graph contribute."""
+    """Contributions of the node features and edges of one graph."""
 
     value: float
     """f(X)."""
@@ -70,7 +70,7 @@ class DifferentiableModel:
     Args:
         model: a fitted estimator with a network.
         graphs: the graphs.
-        output: which number is explained.
+        output: the output that is explained.
     """
 
     def __init__(self, model: NetworkEstimator, graphs: GraphSet, output: Output) -> None:
@@ -89,7 +89,7 @@ class DifferentiableModel:
         self.weighs_edges = weighs_edges(fitted.config)
 
     def values(self, batch: Batch, graph: int) -> Tensor:
-        """[B] the explained number of copies of a graph."""
+        """[B] the explained output for copies of a graph."""
         scores = scores_of(self.network.task, self.network(batch))
         column = int(self.output.column[graph])
         chosen = scores[:, column]
@@ -159,25 +159,19 @@ def weighs_edges(config: object) -> bool:
 
 
 def integrated_gradients(
-    value: Callable[[float], float],
-    gradient: Callable[[Floats, Floats], Floats],
-    inputs: Floats,
-    *,
-    tolerance: float = TOLERANCE,
-    points: int = MAX_POINTS,
+    value: Callable[[float], float], gradient: Callable[[Floats, Floats], Floats], inputs: Floats
 ) -> Floats:
     r"""Return integrated gradients from the baseline 0 by adaptive Gauss–Legendre quadrature.
 
     The line α x is cut into pieces. Over a piece [a, b] contributions should add up to f(b x) − f(a x), so that the
-    error of each is known, and the piece with the largest is halved until the errors add up to little. A confident
-    classifier jumps from 0 to 1 somewhere on the line, which points at equal distances would miss.
+    error of each is known, and the piece with the largest is halved until the errors add up to less than
+    :data:`TOLERANCE` of |f(x) − f(0)| or :data:`MAX_POINTS` gradients have been computed. A confident classifier jumps
+    from 0 to 1 somewhere on the line, which equidistant points would miss.
 
     Args:
         value: α ↦ f(α x).
         gradient: (α [S], c [S]) ↦ Σ_s c_s ∇f(α_s x).
         inputs: x.
-        tolerance: the sum of errors, as a share of |f(x) − f(0)|, at which it stops.
-        points: gradients that are computed at most.
 
     Returns:
         Contributions, in the shape of x.
@@ -192,8 +186,8 @@ def integrated_gradients(
     values = [value(end) for end in ends]
     pieces = [piece(*four) for four in zip(ends[:-1], ends[1:], values[:-1], values[1:], strict=True)]
     heapq.heapify(pieces)
-    enough = tolerance * max(abs(values[-1] - values[0]), 1e-6)
-    while -sum(one.gap for one in pieces) > enough and POINTS * (len(pieces) + 1) <= points:
+    enough = TOLERANCE * max(abs(values[-1] - values[0]), 1e-6)
+    while -sum(one.gap for one in pieces) > enough and POINTS * (len(pieces) + 1) <= MAX_POINTS:
         worst = heapq.heappop(pieces)
         middle = (worst.a + worst.b) / 2
         between = value(middle)
@@ -215,20 +209,19 @@ class _Piece(NamedTuple):
     part: Floats
 
 
-def attribute(model: DifferentiableModel, graph: int, method: GradientMethod, *, edges: bool = True) -> Attribution:
-    """Return what node features and edges of one graph contribute.
+def attribute(model: DifferentiableModel, graph: int, method: GradientMethod) -> Attribution:
+    """Return the contributions of node features and edges of one graph; of edges where the network weighs them.
 
     Args:
         model: the network on the graphs.
         graph: number of the graph.
         method: which attribution.
-        edges: attribute to edges, too, where the network weighs them.
     """
     value, baseline = model.value(graph), model.value(graph, 0.0)
     by_column = _attribution(model, graph, method, edges=False)
     ends = edges_of(model.source.graphs.subset([graph]))[0]
     to_edges: Floats | None = None
-    if edges and model.weighs_edges:
+    if model.weighs_edges:
         to_edges = np.zeros(len(ends.ends))
         if len(ends.ends):
             arcs = _attribution(model, graph, method, edges=True)

@@ -1,4 +1,4 @@
-"""Occlusion: how a prediction changes when nodes or edges are hidden."""
+"""Occlusion: change of a prediction when nodes, edges or columns of features are hidden."""
 
 from __future__ import annotations
 
@@ -17,17 +17,16 @@ from gcaps.explain.feature_names import hidden_columns, largest_first
 from gcaps.explain.output import Output
 
 HIDDEN = -(2**30)
-"""Node label that no graph has: networks encode it as they do a label that no training graph has, and kernels match it
-with nothing."""
+"""Label that no graph has: networks encode it like a label that is unknown from training, and no kernel matches it."""
 NODES = 1 << 16
-"""Nodes of all copies that are predicted together."""
+"""Most nodes of all copies that are predicted together."""
 MAX_WORK = 1 << 26
 """Nodes of all copies of one graph beyond which its edges are not hidden one by one."""
 
 How = Literal["features", "edges"]
-"""What is hidden of a node: its labels and attributes, or its edges."""
+"""Part of a node that is hidden: its labels and attributes, or its edges."""
 Report = Callable[[int], None]
-"""Called with the number of nodes that have been predicted."""
+"""Callback for the number of nodes that have been predicted."""
 
 
 class Scorer(Protocol):
@@ -42,13 +41,13 @@ class Occlusion:
     """Predictions for copies of graphs with something hidden.
 
     A hidden node has a label that no training graph has and the mean attributes of the training graphs; its edges stay.
-    Where that changes nothing, because the graph has neither labels nor attributes or the model reads none, a hidden
-    node loses its edges instead. For methods that read SMILES, a hidden atom is a wildcard.
+    Where that changes nothing, because the graph has neither labels nor attributes or the model does not use them, the
+    edges of a hidden node are removed instead. For methods that read SMILES, a hidden atom is a wildcard.
 
     Args:
-        model: what predicts.
-        graphs: what is explained.
-        output: the number that is explained.
+        model: the model.
+        graphs: the graphs that are explained.
+        output: the output that is explained.
         atoms: the molecules of the graphs, prepared as the model's.
         report: called after each batch of copies.
     """
@@ -115,7 +114,7 @@ class Occlusion:
     def features(self, graph: int) -> dict[str, float]:
         """Return for each column of labels or attributes the prediction minus that with the column hidden everywhere.
 
-        Attributes have their mean over the training graphs instead, edge labels a label that no training graph has.
+        Hidden attributes are their mean over the training graphs, hidden edge labels a label unknown from training.
         """
         single, found = self.graphs.subset([graph]), {}
         for name, (kind, column) in hidden_columns(single):
@@ -188,7 +187,7 @@ def with_hidden_nodes(graphs: GraphSet, rows: Ints, neutral: Array | None, how: 
 
 
 def models_of(model: Any) -> Iterator[Any]:
-    """Yield a model and those that it is made of."""
+    """Yield a model and all members of an ensemble."""
     yield model
     for member in getattr(model, "estimators_", ()):
         yield from models_of(member)

@@ -1,4 +1,4 @@
-"""Which number of a prediction is explained."""
+"""The output of a model that is explained: a column of its scores."""
 
 from __future__ import annotations
 
@@ -19,23 +19,19 @@ class Output(NamedTuple):
     target: int
     """Number of the target."""
     words: str
-    """What it is: ``"probability of 1"``, or a target's name."""
+    """Its description: ``"probability of class 1"``, or the name of a target."""
     is_probability: bool
 
     def of(self, scores: Floats) -> Floats:
-        """Return the explained number [G] of scores [G, ·]."""
+        """Return the explained output [G] from scores [G, ·]."""
         chosen: Floats = scores[np.arange(len(scores)), self.column]
         return chosen
 
-    def of_row(self, row: Floats, graph: int) -> float:
-        """Return the explained number of one graph from its scores [1, ·]."""
-        return float(row[0, self.column[graph]])
-
 
 def explained_output(target: Target, scores: Floats, name: str | None = None) -> Output:
-    """Choose what is explained.
+    """Choose the output that is explained.
 
-    The value in regression; the probability of the second class of two; of more classes, that of the predicted one.
+    The value in regression; the probability of the second of two classes; of more classes, that of the predicted one.
 
     Args:
         target: what the model predicts.

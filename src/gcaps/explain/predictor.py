@@ -1,4 +1,4 @@
-"""What is explained: an estimator of gcaps, or one of the user's with predictions."""
+"""Models that can be explained: estimators of gcaps, and those of users with predictions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class OwnPredictor:
         return found
 
     def target_of(self, scores: Floats) -> Target:
-        """Return what is predicted."""
+        """Return the target that the scores are predictions of."""
         columns = scores.shape[1]
         if self.regression:
             names = ("value",) if columns == 1 else tuple(f"value {i + 1}" for i in range(columns))
@@ -62,10 +62,10 @@ Explained = GraphEstimator | OwnPredictor
 
 
 def predictor_of(model: Any) -> Explained:
-    """Return an estimator of gcaps as it is, and any other with predictions in the same form."""
+    """Return an estimator of gcaps as it is; wrap any other."""
     return model if isinstance(model, GraphEstimator) else OwnPredictor(model)
 
 
 def target_of(model: Explained, scores: Floats) -> Target:
-    """Return what a model predicts."""
+    """Return the target of a model."""
     return model.target_ if isinstance(model, GraphEstimator) else model.target_of(scores)
