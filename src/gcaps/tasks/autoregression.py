@@ -1,4 +1,4 @@
-"""Linear autoregression of every node of a graph sequence: a baseline, and what a forecaster corrects."""
+"""Linear autoregression of each node of a graph sequence: a baseline, and the base of forecasters."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from gcaps.data.arrays import Array, Ints
 from gcaps.errors import DataError
 
 RIDGE = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
-"""Penalties of coefficients, of which the validation steps choose one."""
+"""Penalties of coefficients, one of which is chosen on the validation steps."""
 RIDGE_OF_SHARED = 1e-3
 """Penalty of the regression that all nodes share."""
 LAGS = (1, 2, 3, 4, 6, 8, 12, 26, 52)
-"""Numbers of past values, of which the validation steps choose one."""
+"""Numbers of past values, one of which is chosen on the validation steps."""
 
 
 def lagged(values: Array, lags: int) -> Array:
-    """[T, n, 1 + lags] a one and the values of steps t, t−1, …; NaN before the first steps have passed."""
+    """[T, n, 1 + lags] a one and the values of steps t, t−1, …; NaN for the first lags − 1 steps."""
     T, n = values.shape
     out = np.full((T, n, 1 + lags), np.nan)
     out[lags - 1 :, :, 0] = 1.0
@@ -52,7 +52,7 @@ class Autoregression:
 def fit_autoregression(
     values: Array, stop: int, horizons: int, lags: int, ridge: float, *, shared: float | None = None
 ) -> Autoregression:
-    r"""Least squares on targets before step ``stop``, for each horizon h on its own.
+    r"""Fit by regularised least squares on targets before step ``stop``, for each horizon h separately.
 
     .. math::
         \min_w \frac{1}{m} \sum_t (w^\top [1, y_t, y_{t-1}, \dots] - y_{t+h})^2 + \lambda \| w - \bar w \|^2
@@ -62,9 +62,9 @@ def fit_autoregression(
         stop: the first step that is not used.
         horizons: H.
         lags: number of past values.
-        ridge: λ with w̄ = 0, in which the intercept does not count.
-        shared: λ with w̄ the ridge regression of all nodes together (the intercept counts); with infinity, all nodes
-            have w̄. By default, nodes share nothing.
+        ridge: λ with w̄ = 0; the intercept is not penalised.
+        shared: λ with w̄ the ridge regression of all nodes together (the intercept is penalised); with infinity, all
+            nodes have w̄. By default nodes are fitted independently.
     """
     n = values.shape[1]
     weight = np.zeros((n, horizons, 1 + lags))
@@ -90,7 +90,7 @@ def fit_autoregression(
 
 
 class Choice(NamedTuple):
-    """What the validation steps choose for an autoregression."""
+    """Lags and penalties of an autoregression, chosen on the validation steps."""
 
     lags: int
     ridge: float
@@ -99,21 +99,21 @@ class Choice(NamedTuple):
     """Mean squared error on the validation targets."""
 
     def fit(self, values: Array, stop: int, horizons: int) -> Autoregression:
-        """Fit with these numbers on targets before ``stop``."""
+        """Fit with these lags and penalties on targets before ``stop``."""
         return fit_autoregression(values, stop, horizons, self.lags, self.ridge, shared=self.shared)
 
 
 def choose_autoregression(
     values: Array, stop: int, validation: Ints, horizons: int, *, share: bool = True
 ) -> tuple[Autoregression, Choice]:
-    """Fit with the number of lags and the penalty of least error on validation targets.
+    """Fit with the number of lags and the penalty that have the least error on the validation targets.
 
     Args:
         values: [T, n].
         stop: the first step that is not used for fitting.
         validation: steps whose values are the targets of validation.
         horizons: H.
-        share: pull coefficients towards those of all nodes together (penalty chosen) instead of towards 0.
+        share: shrink coefficients towards those of all nodes together (penalty chosen) instead of towards 0.
     """
     best: tuple[Autoregression, Choice] | None = None
     for lags in LAGS:

@@ -53,7 +53,7 @@ class TaskModel(Fitting, Generic[C]):
 
     @abstractmethod
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
-        """Take up the state that :meth:`state` returned."""
+        """Set the fitted state from the values that :meth:`state` returned."""
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to the folder ``path`` (safetensors and JSON); ``gcaps.load_model`` reads it."""

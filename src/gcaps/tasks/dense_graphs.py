@@ -26,11 +26,11 @@ class DenseGraphs(NamedTuple):
     """[B, N] whether a node is real."""
 
     def take(self, which: Tensor) -> DenseGraphs:
-        """The graphs ``which``."""
+        """Return the graphs ``which``."""
         return DenseGraphs(*(part[which] for part in self))
 
     def where(self, chosen: Tensor, other: DenseGraphs) -> DenseGraphs:
-        """These graphs where ``chosen`` [B], the others elsewhere."""
+        """Return these graphs where ``chosen`` [B] is true, those of ``other`` elsewhere."""
         nodes, mask = (
             torch.where(chosen[:, None], a, b) for a, b in ((self.nodes, other.nodes), (self.mask, other.mask))
         )
@@ -45,7 +45,7 @@ class Alphabet(NamedTuple):
 
     @classmethod
     def of(cls, graphs: GraphSet) -> Alphabet:
-        """The labels of a set."""
+        """Return the labels of a set."""
         return cls(
             *(
                 None if labels is None else np.unique(labels[:, 0])
@@ -79,7 +79,7 @@ class Alphabet(NamedTuple):
         return DenseGraphs(torch.from_numpy(nodes), torch.from_numpy(edges), torch.from_numpy(mask))
 
     def decode(self, graphs: DenseGraphs, name: str) -> GraphSet:
-        """Return the graphs as a GraphSet; the real nodes of each stand first."""
+        """Return the graphs as a GraphSet; the real nodes of each graph come first."""
         mask, edges = graphs.mask.numpy(), graphs.edges.numpy()
         ptr = pointer(mask.sum(axis=1))
         b, i, j = np.nonzero(np.triu(edges, 1))

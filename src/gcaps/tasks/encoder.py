@@ -27,8 +27,8 @@ class NodeCapsuleConv(nn.Module):
     .. math::
         \mathbf{W}_{pk} = \theta_k \mathbf{W}_p
 
-    with factors θ_k = 1/(K+1), or proportional to 0.9^k, that add up to one,
-    so that many hops take no more weights than one, which few labels need.
+    with factors θ_k = 1/(K+1), or proportional to 0.9^k, that add up to one. The number of weights does not grow with
+    K, which suits few labels.
 
     Args:
         in_channels: columns c of the input.
@@ -67,7 +67,7 @@ class NodeCapsuleConv(nn.Module):
         nn.init.zeros_(self.bias)
 
     def shares(self) -> list[float]:
-        """θ_0 … θ_K; ones where each power has weights of its own."""
+        """θ_0 … θ_K; ones with separate weights."""
         K = self.degree
         if self.weights == "separate":
             return [1.0] * (K + 1)
@@ -100,12 +100,12 @@ class NodeCapsuleConv(nn.Module):
 
 
 class CapsuleEncoder(nn.Module):
-    """Capsule layers from node features to outputs; σ is ReLU, the components of the last layer are added up.
+    """Capsule layers from node features to outputs; σ is ReLU, and the components of the last layer are summed.
 
     Args:
         in_channels: columns of the node features.
         out_channels: columns of the output.
-        hidden: width h of the layers but the last.
+        hidden: width h of all layers but the last.
         capsule_size: P of every layer.
         degrees: K of each layer.
         weights: of the first layer, see :class:`NodeCapsuleConv`; the others have separate weights.
@@ -159,7 +159,7 @@ class CapsuleEncoder(nn.Module):
         return layer.weight
 
     def thinned(self, x: Tensor | SparseRows) -> Tensor | SparseRows:
-        """Return features with the dropout of entries and of nodes; in evaluation, x itself."""
+        """Apply the dropout of entries and of nodes to features; in evaluation mode return x."""
         if not self.training:
             return x
         nodes = x.shape[0]

@@ -1,4 +1,4 @@
-"""Generation of small graphs by an adversarial pair: a capsule critic, and chains of edits that follow it."""
+"""Generation of small graphs by Markov chains of edits, trained against a capsule critic."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from gcaps.training.loop import Epoch
 from gcaps.training.selection import Curves
 
 MAX_NODES = 64
-"""Nodes of the largest graph: closed walks and edits take dense matrices."""
+"""Most nodes of a graph: closed walks and edits use dense matrices."""
 
 
 class CapsuleGraphGenerator(TaskModel[GenerationConfig]):
     r"""Generate graphs like those of a training set, by chains of edits against a capsule critic.
 
-    The generator is a Markov chain: from a random tree, edges and labels change one by one, so that graphs of high
+    The generator is a Markov chain: from a random tree, edges and labels change one by one, so that graphs with a high
     score become likely. The critic D, capsule layers with the mean-covariance readout, is trained to score training
     graphs above those of the generator,
 
@@ -91,7 +91,7 @@ class CapsuleGraphGenerator(TaskModel[GenerationConfig]):
         Args:
             graphs: at most :data:`MAX_NODES` nodes each; edge weights and attributes are not used.
             y: ignored.
-            checkpoint: folder in which the training is saved while it runs, and from which it is resumed.
+            checkpoint: folder for the state of the training, from which an interrupted one is resumed.
             on_epoch: called after each epoch.
         """
         config = self.config
@@ -117,7 +117,7 @@ class CapsuleGraphGenerator(TaskModel[GenerationConfig]):
         return self
 
     def sample(self, count: int, random_state: int = 0) -> GraphSet:
-        """Generate graphs, each by a chain of its own.
+        """Generate graphs, each by its own chain.
 
         Args:
             count: number of graphs.
@@ -145,7 +145,7 @@ class CapsuleGraphGenerator(TaskModel[GenerationConfig]):
 
     @property
     def num_parameters_(self) -> int:
-        """Learned numbers of the critic."""
+        """Number of parameters of the critic."""
         return sum(parameter.numel() for parameter in self.critic_.parameters())
 
     def _critic(self) -> Critic:
@@ -157,7 +157,7 @@ class CapsuleGraphGenerator(TaskModel[GenerationConfig]):
         return GraphChain(self.critic_, self.limits_, self.alphabet_.num_nodes, self.alphabet_.num_edges)
 
     def _start(self, count: int, generator: torch.Generator) -> DenseGraphs:
-        """Random trees with sizes and labels as frequent as in training."""
+        """Draw random trees with the sizes and label frequencies of the training graphs."""
         N = int(self.sizes_[-1])
         size = self.sizes_[torch.randint(len(self.sizes_), (count,), generator=generator)]
         mask = torch.arange(N) < size.unsqueeze(1)
@@ -172,8 +172,8 @@ class CapsuleGraphGenerator(TaskModel[GenerationConfig]):
             generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
             for _ in range(config.updates):
                 chosen = torch.from_numpy(rng.choice(config.chains, width, replace=False))
-                anew = torch.from_numpy(rng.random(width) < config.restart)
-                start = self._start(width, generator).where(anew, pair.states.take(chosen))
+                restarted = torch.from_numpy(rng.random(width) < config.restart)
+                start = self._start(width, generator).where(restarted, pair.states.take(chosen))
                 states = chain.run(start, config.steps, generator)
                 pair.keep(chosen, states)
                 real = data.take(torch.from_numpy(rng.integers(0, len(data.nodes), width)))
@@ -192,7 +192,7 @@ class CapsuleGraphGenerator(TaskModel[GenerationConfig]):
         return arrays, {"connected": self.limits_.connected}
 
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
-        """Take up the state that :meth:`state` returned."""
+        """Set the fitted state from the values that :meth:`state` returned."""
         page = validated(_GeneratorPage, values, "the model is damaged", ModelError)
         self.alphabet_ = Alphabet(arrays.get("nodes"), arrays.get("edges"))
         L = self.alphabet_.num_nodes
@@ -207,7 +207,7 @@ class CapsuleGraphGenerator(TaskModel[GenerationConfig]):
 
 
 class _GeneratorPage(Page):
-    """What a saved generator knows beside its arrays."""
+    """JSON values of a fitted generator."""
 
     connected: bool
 
@@ -223,7 +223,7 @@ class _Adversaries(nn.Module):
 
     @property
     def states(self) -> DenseGraphs:
-        """The present states."""
+        """The current states."""
         return DenseGraphs(*(self.get_buffer(name) for name in DenseGraphs._fields))
 
     def keep(self, which: Tensor, states: DenseGraphs) -> None:

@@ -1,4 +1,4 @@
-"""How near generated graphs are to real ones: distances of distributions, novelty and mode collapse."""
+"""Quality of generated graphs: distances to the distribution of real graphs, novelty and mode collapse."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def mmd(x: Array, y: Array, *, ordered: bool, width: float | None = None) -> flo
 
     Args:
         x: [m, c].
-        y: [n, c'] the reference; the shorter histograms are filled up with zeros.
-        ordered: see above.
+        y: [n, c'] the reference; the shorter histograms are padded with zeros.
+        ordered: whether the columns are ordered.
         width: σ; by default the median distance within y, or 1 if that is 0.
     """
     columns = max(x.shape[1], y.shape[1])
@@ -99,7 +99,7 @@ def distances_to(graphs: GraphSet, reference: GraphSet) -> dict[str, float]:
 
 
 class Variety(NamedTuple):
-    """How different generated graphs are from each other and from the training graphs."""
+    """Differences of generated graphs from each other and from the training graphs."""
 
     unique: float
     """Number of different graphs (up to 4 rounds of Weisfeiler–Lehman refinement) per generated graph."""

@@ -19,14 +19,14 @@ from gcaps.files import MAX_PARSED_BYTES, read_bytes
 from gcaps.tasks.sparse_rows import SparseRows
 
 SPLITS = {"train": ("train",), "validation": ("validation", "val"), "test": ("test",)}
-"""Parts of a split, and the names of their arrays in a file or of their masks in PyG's Data."""
+"""Parts of a split, and the names of their arrays in a file and of their masks in PyG's ``Data``."""
 
 
 @dataclass(frozen=True)
 class NodeGraph:
     """An undirected graph with features of its nodes.
 
-    Each edge stands in both directions in ``edge_index``, once; self-loops are left out.
+    ``edge_index`` has both directions of each edge once, and no self-loops.
     """
 
     x: sparse.csr_array | Floats
@@ -60,7 +60,7 @@ class NodeGraph:
         """Return a graph from a NodeGraph, a ``.npz`` file or PyTorch Geometric ``Data``.
 
         Raises:
-            DataError: it is malformed; the message says what was expected.
+            DataError: it is malformed.
         """
         if isinstance(source, NodeGraph):
             return source
@@ -87,13 +87,13 @@ class NodeGraph:
 
         Args:
             x: [n, c] node features, dense or a SciPy sparse matrix.
-            edges: [m, 2] pairs of nodes in any order and direction; an edge that stands there several times is one.
+            edges: [m, 2] pairs of nodes in any order and direction; duplicates are merged.
             y: [n] classes.
-            edge_weight: [m] weight of each edge; of repeated ones the largest counts.
+            edge_weight: [m] weight of each edge; the largest of duplicates.
             train: indices or mask of the nodes to train on.
             validation: those that choose the epoch.
             test: those that are held out.
-            place: begins the messages of errors.
+            place: name of the source in error messages.
 
         Raises:
             DataError: shapes, indices or values do not fit.

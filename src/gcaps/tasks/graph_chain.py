@@ -1,4 +1,4 @@
-"""Markov chains of graph edits that follow a critic: Gibbs sampling with gradients, and moved edges."""
+"""Markov chains of graph edits with a critic as log-density: Gibbs sampling with gradients, and moved edges."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gcaps.nn.dense import DenseGraphCapsuleConv, closed_walks, dense_mean_covar
 from gcaps.tasks.dense_graphs import DenseGraphs, is_connected, orders
 
 LARGEST_GAIN = 2.0
-"""Bound of Δ/2 in a proposal: a gradient says little of an edit that changes the score much."""
+"""Bound of Δ/2 in a proposal: gradients are poor estimates of large changes of the score."""
 
 
 class Critic(nn.Module):
@@ -63,7 +63,7 @@ class Critic(nn.Module):
 
 
 class Limits(NamedTuple):
-    """What every graph of a chain satisfies."""
+    """Constraints on every graph of a chain."""
 
     order: Tensor
     """[L] largest sum of edge codes (degree or valence) at a node of each code."""
@@ -89,7 +89,7 @@ class GraphChain:
 
     Args:
         critic: the score.
-        limits: edits that break them are not made.
+        limits: edits that violate them are not made.
         num_nodes: L, number of node codes.
         num_edges: R, number of edge codes.
     """
@@ -108,7 +108,7 @@ class GraphChain:
         return scores
 
     def run(self, graphs: DenseGraphs, steps: int, generator: torch.Generator) -> DenseGraphs:
-        """The graphs after some steps."""
+        """Return the graphs after some steps."""
         if not len(graphs.nodes):
             return graphs
         at = self._visit(graphs)
@@ -154,7 +154,7 @@ class GraphChain:
         return Visited(graphs, scores.detach(), log_edits.masked_fill(stuck, -torch.inf))
 
     def _edited(self, at: Visited, generator: torch.Generator) -> tuple[DenseGraphs, Tensor]:
-        """Change one code of each graph; the logarithm of 1 / the probability of the proposal."""
+        """Propose a change of one code of each graph; also return the logarithm of 1 / its probability."""
         graphs, N = at.graphs, at.graphs.mask.size(1)
         possible = torch.isfinite(at.log_edits).any(dim=1)
         gumbel = -torch.empty_like(at.log_edits).exponential_(generator=generator).log()
@@ -178,7 +178,7 @@ class GraphChain:
         return DenseGraphs(nodes, edges, graphs.mask), torch.where(possible, -log_proposal, -torch.inf)
 
     def _moved(self, at: Visited, generator: torch.Generator) -> tuple[DenseGraphs, Tensor]:
-        """Move one end of an edge of each graph, as probable as the way back; −∞ where that breaks the limits."""
+        """Propose to move one end of an edge of each graph, a symmetric proposal; −∞ where it violates the limits."""
         graphs, (B, N) = at.graphs, at.graphs.mask.shape
         rows = torch.arange(B)
         present = graphs.edges > 0
@@ -198,10 +198,10 @@ class GraphChain:
 
 
 def random_trees(mask: Tensor, nodes: Tensor, limits: Limits, generator: torch.Generator) -> DenseGraphs:
-    """Start of the chains: a random tree on the real nodes, whose degrees keep within the limits where they can.
+    """Return a random tree on the real nodes as the start of each chain; degrees respect the limits where possible.
 
     Args:
-        mask: [B, N] real nodes; they stand first.
+        mask: [B, N] real nodes, which come first.
         nodes: [B, N] node codes.
         limits: of the chains.
         generator: of the random numbers.

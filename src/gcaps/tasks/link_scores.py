@@ -1,4 +1,4 @@
-"""Scores of pairs of nodes by the neighbors that they share."""
+"""Scores of pairs of nodes by their common neighbors."""
 
 from __future__ import annotations
 

@@ -21,12 +21,12 @@ class Pairs(NamedTuple):
 
     @property
     def both(self) -> Ints:
-        """[2m, 2] links and then other pairs."""
+        """[2m, 2] links, followed by the other pairs."""
         return np.concatenate([self.positive, self.negative])
 
     @property
     def y(self) -> Ints:
-        """[2m] ones for links and then zeros."""
+        """[2m] ones for links, followed by zeros."""
         return np.repeat(np.array([1, 0]), [len(self.positive), len(self.negative)])
 
 
@@ -34,22 +34,22 @@ class LinkSplit(NamedTuple):
     """A graph with some of its links held out."""
 
     graph: NodeGraph
-    """The graph without the held-out links: all that a model may see."""
+    """The graph without the held-out links, for training."""
     validation: Pairs
     test: Pairs
 
 
 def split_links(graph: NodeGraph, seed: int, validation: float = 0.05, test: float = 0.1) -> LinkSplit:
-    """Hold out links for validation and test, and draw as many pairs that are no links of the whole graph.
+    """Hold out links for validation and test, and draw as many pairs that are not linked in the whole graph.
 
     Args:
         graph: the whole graph.
-        seed: decides which.
+        seed: of the split.
         validation: share of the links.
         test: share of the links.
 
     Raises:
-        DataError: the graph has too few links, or too few pairs that are none.
+        DataError: the graph has too few links, or too few pairs that are not linked.
     """
     rng, edges = np.random.default_rng(seed), graph.edges
     sizes = [max(1, round(share * len(edges))) if share else 0 for share in (validation, test)]
@@ -63,7 +63,7 @@ def split_links(graph: NodeGraph, seed: int, validation: float = 0.05, test: flo
 
 
 def absent_pairs(graph: NodeGraph, count: int, rng: np.random.Generator) -> Ints:
-    """Draw different pairs of nodes [count, 2], the smaller node first, that are no links of a graph.
+    """Draw different pairs of nodes [count, 2], the smaller node first, that are not linked in a graph.
 
     Raises:
         DataError: there are fewer.

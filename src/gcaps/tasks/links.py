@@ -1,4 +1,4 @@
-"""Links of one graph: graph autoencoders whose encoders are capsule layers."""
+"""Prediction of the links of one graph by graph autoencoders with capsule layers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CapsuleLinkPredictor(EncoderModel[LinkConfig]):
 
     Args:
         hidden: see :class:`gcaps.config.tasks.LinkConfig` for this and all other settings.
-        random_state: decides everything that is random.
+        random_state: seed of all random numbers.
         verbose: show a progress bar.
 
     Attributes:
@@ -93,13 +93,13 @@ class CapsuleLinkPredictor(EncoderModel[LinkConfig]):
         """Fit on the links of a graph.
 
         Args:
-            X: a :class:`gcaps.tasks.NodeGraph`, a ``.npz`` file or PyTorch Geometric ``Data``. All its links may be
-                seen: hold out those of a test first, with :func:`gcaps.tasks.split_links`.
+            X: a :class:`gcaps.tasks.NodeGraph`, a ``.npz`` file or PyTorch Geometric ``Data``. All its links
+                are used: hold out test links first, with :func:`gcaps.tasks.split_links`.
             y: ignored.
             validation: links and other pairs that choose the epoch; the graph must not have these links. By default
                 a share of the graph's links is held out.
             checkpoint: folder from which an interrupted training is resumed.
-            keep_checkpoint: leave it there at the end, for a caller who removes it when the model is saved.
+            keep_checkpoint: do not remove it at the end; the caller does when the model is saved.
             on_epoch: called after each epoch.
         """
         config, graph, seed = self.config, NodeGraph.of(X), self._seed()
@@ -123,7 +123,7 @@ class CapsuleLinkPredictor(EncoderModel[LinkConfig]):
         return self
 
     def transform(self, X: Any) -> Floats:
-        """Return the vectors [n, d] of the nodes of a graph, for example of the training graph with further links."""
+        """Return the vectors [n, d] of the nodes of a graph, such as the training graph with further links."""
         found: Floats = means_of(self._outputs(X), self.config).cpu().numpy()
         return found
 
@@ -156,7 +156,7 @@ class CapsuleLinkPredictor(EncoderModel[LinkConfig]):
         return {**network_arrays(self.network_), VECTORS: self.vectors_}, {"features": self.features_}
 
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
-        """Take up the state that :meth:`state` returned."""
+        """Set the fitted state from the values that :meth:`state` returned."""
         found = validated(LinkState, values, "its state is damaged", ModelError)
         vectors = arrays.get(VECTORS)
         if vectors is None or vectors.ndim != 2 or vectors.shape[1] != self.config.embedding:
@@ -172,10 +172,10 @@ class LinkState(Page):
 
 
 def require_held_out(graph: NodeGraph, links: Ints) -> None:
-    """Check that a graph does not have some links.
+    """Check that a graph has none of the held-out links.
 
     Raises:
-        DataError: it has, so that a model would see what it is evaluated on.
+        DataError: it has some, so that a model would be trained on links of its evaluation.
     """
     n = len(graph)
     codes = links.min(axis=1) * n + links.max(axis=1) if len(links) else np.zeros(0, np.int64)

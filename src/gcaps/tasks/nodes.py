@@ -1,4 +1,4 @@
-"""Classes of the nodes of one graph, a few of which are known (semi-supervised classification of nodes)."""
+"""Semi-supervised classification of the nodes of one graph."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from gcaps.tasks.node_training import NodeTraining
 from gcaps.training.loop import Epoch, inner_split, reproducible
 
 HELD_BACK = 0.2
-"""Share of the training nodes that choose the epoch where no validation nodes are given."""
+"""Share of the training nodes held back to choose the epoch if no validation nodes are given."""
 
 
 class CapsuleNodeClassifier(ClassifierMixin, ClassesMixin, EncoderModel[NodeConfig]):  # type: ignore[misc]
     """Semi-supervised classification of the nodes of one graph with graph capsules.
 
     Layers are :class:`gcaps.tasks.encoder.NodeCapsuleConv` on the whole graph (or, with ``batch_size``, on sampled
-    neighborhoods). Features of all nodes and all edges take part in training, classes only of the training nodes; the
-    epoch is the best on the validation nodes. Test nodes and their classes are never looked at.
+    neighborhoods). Training uses the features of all nodes and all edges, but only the classes of the training nodes;
+    the epoch is the best on the validation nodes. The classes of test nodes are not used.
 
     Args:
         hidden: see :class:`gcaps.config.tasks.NodeConfig` for this and all other settings.
-        random_state: decides everything that is random.
+        random_state: seed of all random numbers.
         verbose: show a progress bar.
 
     Attributes:
@@ -98,7 +98,7 @@ class CapsuleNodeClassifier(ClassifierMixin, ClassesMixin, EncoderModel[NodeConf
             validation: nodes that choose the epoch, by default those of the graph; without any, one training node in
                 five is held back.
             checkpoint: folder from which an interrupted training is resumed.
-            keep_checkpoint: leave it there at the end, for a caller who removes it when the model is saved.
+            keep_checkpoint: do not remove it at the end; the caller does when the model is saved.
             on_epoch: called after each epoch.
         """
         config, graph, seed = self.config, NodeGraph.of(X), self._seed()
@@ -137,7 +137,7 @@ class CapsuleNodeClassifier(ClassifierMixin, ClassesMixin, EncoderModel[NodeConf
         return found
 
     def predict(self, X: Any) -> Array:
-        """Return the class of each node [n], in the words of ``y``."""
+        """Return the class of each node [n], as in ``y``."""
         return self.target_.decode(self.predict_proba(X))
 
     def score(self, X: Any, y: Any = None, nodes: Any = None) -> float:
@@ -155,11 +155,11 @@ class CapsuleNodeClassifier(ClassifierMixin, ClassesMixin, EncoderModel[NodeConf
         return float((self.predict(graph) == _labels(graph, y))[rows].mean())
 
     def state(self) -> State:
-        """Return the weights, and what the network is made from."""
+        """Return the weights, the number of features and the target."""
         return network_arrays(self.network_), {"features": self.features_, "target": self.target_.to_dict()}
 
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
-        """Take up the state that :meth:`state` returned."""
+        """Set the fitted state from the values that :meth:`state` returned."""
         found = validated(NodeState, values, "its state is damaged", ModelError)
         self.target_ = Target.from_dict(dict(found.target))
         if self.target_.task != "classification":
@@ -186,7 +186,7 @@ def _labels(graph: NodeGraph, y: Any) -> Array:
 def _identity(
     graph: NodeGraph, codes: Ints, train: Ints, validation: Ints, config: NodeConfig, seed: int
 ) -> dict[str, Any]:
-    """Return everything that a training is a function of; classes of the training and validation nodes only."""
+    """Return all inputs of a training; of the classes only those of training and validation nodes."""
     parts = {"train": train, "validation": validation, "train_y": codes[train], "validation_y": codes[validation]}
     return {
         "model": "nodes",

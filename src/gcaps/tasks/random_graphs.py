@@ -9,11 +9,11 @@ from gcaps.data.graphset import GraphSet
 from gcaps.tasks.dense_graphs import Alphabet, DenseGraphs
 
 SWAPS = 20
-"""Attempted swaps for each edge of a graph."""
+"""Number of attempted swaps for each edge."""
 
 
 def erdos_renyi(graphs: GraphSet, count: int, seed: int = 0) -> GraphSet:
-    """Graphs with the number of nodes and edges, and the labels, of random training graphs, in random places."""
+    """Graphs with the numbers of nodes and edges and the labels of random training graphs, and random edges."""
     dense, alphabet, rng = _drawn(graphs, count, seed)
     edges = np.zeros_like(dense.edges.numpy())
     for g in range(count):

@@ -1,4 +1,4 @@
-"""Sampled neighborhoods: batches of a graph that is too large for a step on all of its nodes."""
+"""Sampled neighborhoods: mini-batches of a graph that is too large for steps on all of its nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NeighborSampler:
     Args:
         edge_index: [2, e] both directions of each edge, sorted by the first row.
         num_nodes: n.
-        hops: of the network.
+        hops: receptive field of the network.
         neighbors: sampled for each node and hop, without replacement.
     """
 
@@ -50,7 +50,7 @@ class NeighborSampler:
         return Neighborhood(np.concatenate(nodes), edges)
 
     def _edges(self, frontier: Ints, rng: np.random.Generator) -> Ints:
-        """Positions of at most ``neighbors`` edges of each node, drawn at random."""
+        """Draw at most ``neighbors`` edges of each node; return their positions."""
         begin, counts = self.rowptr[frontier], np.diff(self.rowptr)[frontier]
         owner = np.repeat(np.arange(len(frontier)), counts)
         ends = np.cumsum(counts)

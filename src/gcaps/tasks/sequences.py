@@ -30,11 +30,11 @@ from gcaps.training.selection import Curves
 class CapsuleForecaster(TaskModel[SequenceConfig]):
     """Forecast the next H values of every node of a graph from its values and edges so far.
 
-    The forecast is that of a base, fitted first, plus a correction by a recurrent cell that reads the last steps. The
-    last steps given to ``fit`` validate: they choose lags and penalty of the autoregression and the epoch of the
-    network, which counts as 0, no correction, if no epoch is better than the base alone. With ``refit``, base and
-    network are then fitted again on all steps, with what was chosen. Values are standardised for each node by the steps
-    that are fitted on.
+    The forecast is that of a base, fitted first, plus a correction by a recurrent cell over the last steps. The last
+    steps given to ``fit`` are used for validation: they choose lags and penalty of the autoregression and the epoch of
+    the network; epoch 0, no correction, is chosen if no epoch is better than the base alone. With ``refit``, base and
+    network are then fitted again on all steps, with the chosen values. Values are standardised for each node over the
+    steps of the fit.
 
     The settings are those of :class:`gcaps.config.sequences.SequenceConfig`.
     """
@@ -79,13 +79,13 @@ class CapsuleForecaster(TaskModel[SequenceConfig]):
         checkpoint: str | Path | None = None,
         on_epoch: Callable[[Epoch], None] | None = None,
     ) -> CapsuleForecaster:
-        """Fit on the first steps of a sequence; the last ones validate.
+        """Fit on the first steps of a sequence, and validate on the last ones.
 
         Args:
-            sequence: the past; what is to be forecast later must not be part of it (:meth:`GraphSequence.until`).
+            sequence: the known steps, without those to be forecast later (see :meth:`GraphSequence.until`).
             y: ignored.
             validation: number of last steps, or their share.
-            checkpoint: folder in which the training is saved while it runs, and from which it is resumed.
+            checkpoint: folder for the state of the training, from which an interrupted one is resumed.
             on_epoch: called after each epoch.
         """
         config = self.config
@@ -115,9 +115,9 @@ class CapsuleForecaster(TaskModel[SequenceConfig]):
         return self
 
     def predict(self, sequence: GraphSequence) -> Array:
-        """[T, n, H] forecasts of steps t + 1, …, t + H made at step t; NaN where fewer steps than needed have passed.
+        """Return forecasts [T, n, H] of steps t + 1, …, t + H made at step t; NaN for the first steps.
 
-        A forecast made at step t is a function of values and edges up to t.
+        A forecast made at step t depends on values and edges up to t only.
         """
         check_is_fitted(self)
         if sequence.num_nodes != self.n_nodes_:
@@ -135,12 +135,12 @@ class CapsuleForecaster(TaskModel[SequenceConfig]):
         return forecasts
 
     def score(self, sequence: GraphSequence, y: None = None, *, steps: int | None = None) -> float:
-        """Share of the variance around the means of the fitted steps that the forecasts explain (R²).
+        """Return the share of the variance around the means of the fitted steps that the forecasts explain (R²).
 
         Args:
             sequence: with the steps to be forecast at its end.
             y: ignored.
-            steps: number of last steps that are targets; by default, all that can be.
+            steps: number of last steps that are targets; by default all that can be forecast.
         """
         forecasts = self.predict(sequence)
         H = forecasts.shape[2]
@@ -155,7 +155,7 @@ class CapsuleForecaster(TaskModel[SequenceConfig]):
 
     @property
     def num_parameters_(self) -> int:
-        """Learned numbers of the network."""
+        """Number of parameters of the network."""
         return sum(parameter.numel() for parameter in self.network_.parameters())
 
     @property
@@ -164,7 +164,7 @@ class CapsuleForecaster(TaskModel[SequenceConfig]):
         return int(max(config.window, 1 if self.base_ is None else self.base_.lags)) - 1
 
     def _standardise(self, sequence: GraphSequence, stop: int) -> None:
-        """Take means, spreads and the scale of edge weights from the steps before ``stop``."""
+        """Set means, standard deviations and the scale of edge weights from the steps before ``stop``."""
         spread = sequence.values[:stop].std(axis=0)
         self.mean_, self.scale_ = sequence.values[:stop].mean(axis=0), np.where(spread > 0, spread, 1.0)
         self.edge_scale_ = mean_weight(sequence.edges[:stop])
@@ -205,7 +205,7 @@ class CapsuleForecaster(TaskModel[SequenceConfig]):
         checkpoint: Path | None,
         on_epoch: Callable[[Epoch], None] | None,
     ) -> tuple[Curves, int]:
-        """Train a network on targets before ``stop``; the others, where there are any, choose the epoch."""
+        """Train a network on targets before ``stop``; choose the epoch on the others, if there are any."""
         values, T, H, first = self._values(sequence), len(sequence), config.horizons, self._first_origin
         residual = residuals(values, self._base_forecasts(values))
         is_training = (np.arange(T)[:, None] + np.arange(1, H + 1) < stop)[:, None, :]
@@ -249,7 +249,7 @@ class CapsuleForecaster(TaskModel[SequenceConfig]):
         return arrays, {"n_nodes": self.n_nodes_, "edge_scale": self.edge_scale_}
 
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
-        """Take up the state that :meth:`state` returned."""
+        """Set the fitted state from the values that :meth:`state` returned."""
         page = validated(_ForecasterPage, values, "the model is damaged", ModelError)
         config = self.config
         self.n_nodes_, self.edge_scale_ = page.n_nodes, page.edge_scale
@@ -268,14 +268,14 @@ class CapsuleForecaster(TaskModel[SequenceConfig]):
 
 
 class _ForecasterPage(Page):
-    """What a saved forecaster knows beside its arrays."""
+    """JSON values of a fitted forecaster."""
 
     n_nodes: Count
     edge_scale: Number
 
 
 def residuals(values: Array, forecasts: Array) -> Array:
-    """[T, n, H] what h steps later was to be added to the forecasts made at step t; NaN where that is not known."""
+    """[T, n, H] errors of the forecasts made at step t, for h steps later; NaN where the value is not known."""
     out = np.full(forecasts.shape, np.nan)
     for h in range(1, forecasts.shape[2] + 1):
         out[:-h, :, h - 1] = values[h:] - forecasts[:-h, :, h - 1]
@@ -283,7 +283,7 @@ def residuals(values: Array, forecasts: Array) -> Array:
 
 
 def validation_error(network: nn.Module, source: WindowSource, origins: Ints, goal: Array) -> float:
-    """Mean squared error of the corrections made at some steps, where the goal [T, n, H] is known."""
+    """Mean squared error of the corrections at some steps, where the goal [T, n, H] is known."""
     total, count = 0.0, 0
     for chosen in consecutive(origins):
         wanted = goal[chosen].reshape(-1, goal.shape[2])

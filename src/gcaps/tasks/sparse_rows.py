@@ -53,7 +53,7 @@ class SparseRows(NamedTuple):
         return out
 
     def powers(self, highest: int, bound: float | None = None) -> list[SparseRows]:
-        """[X, X⊙X, …]: as :func:`gcaps.nn.moments`, entry by entry, since zeros stay zeros."""
+        """[X, X⊙X, …] as :func:`gcaps.nn.moments`, computed on the entries only."""
         base = bounded(self.value, bound)
         return [self if p == 1 else self._replace(value=base**p) for p in range(1, highest + 1)]
 

@@ -1,6 +1,6 @@
 """Training of any module by the losses of its steps: full batches, sampled batches or windows of a sequence.
 
-The optimizer, the schedule, the choice of the epoch, checkpoints and progress are those of :mod:`gcaps.training`.
+Schedule, choice of the epoch, checkpoints and progress are those of :mod:`gcaps.training`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gcaps.training.optimizer import FlatAdam
 from gcaps.training.selection import BestEpoch, Curves
 
 Losses = Callable[[np.random.Generator], Iterator[Tensor]]
-"""One pass: yields the loss of each step. The weights are updated before the next loss is asked for."""
+"""One epoch: yields the loss of each step; the weights are updated after each."""
 
 
 class Score(NamedTuple):
@@ -33,7 +33,7 @@ class Score(NamedTuple):
     value: float
     """Higher is better."""
     loss: float
-    """Lower is better; decides between epochs of the same value."""
+    """Lower is better; breaks ties of ``value``."""
 
 
 class StepRun:
@@ -54,7 +54,7 @@ class StepRun:
         self.epochs, self.number = config.epochs, 0
 
     def epoch(self) -> Epoch:
-        """Run one pass over the losses."""
+        """Run one epoch."""
         began = time.perf_counter()
         self.number += 1
         self.optimizer.lr = learning_rate(self.config, self.number, self.epochs)
@@ -86,10 +86,9 @@ def fit_steps(
         run: the training.
         validate: score on validation data, called after each epoch in evaluation mode without gradients; without it
             the last epoch is kept.
-        identity: everything that the training is a function of, as JSON values; only a checkpoint with the same
-            identity is resumed.
-        checkpoint: folder in which the training is saved while it runs, and from which it is resumed.
-        keep_checkpoint: leave it there at the end, for a caller who removes it when the model is saved.
+        identity: all inputs of the training, as JSON values; only a checkpoint with the same identity is resumed.
+        checkpoint: folder for the state of the training, from which an interrupted one is resumed.
+        keep_checkpoint: do not remove it at the end; the caller does when the model is saved.
         on_epoch: called after each epoch; ``score`` of its argument is that on validation data.
 
     Returns:

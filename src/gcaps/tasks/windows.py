@@ -1,4 +1,4 @@
-"""Windows of a graph sequence, and the network that reads them."""
+"""Windows of a graph sequence, and the network that forecasts from them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gcaps.nn.filters import Filter, edge_filter
 from gcaps.nn.recurrent import GraphCapsuleGRU
 
 BATCH = 64
-"""Windows of a batch."""
+"""Number of windows in a batch."""
 
 
 class ForecastNetwork(nn.Module):
@@ -49,7 +49,7 @@ class ForecastNetwork(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, values: Tensor, filters: Sequence[Filter]) -> Tensor:
-        """Corrections of the forecasts, [m·n, H]."""
+        """Return the corrections of the forecasts [m·n, H]."""
         n = self.embedding.size(0)
         of_node = self.embedding.repeat(values.size(1) // n, 1)
         state: tuple[Tensor, ...] | None = None
@@ -64,7 +64,7 @@ class ForecastNetwork(nn.Module):
 
 
 class Windows(NamedTuple):
-    """What the network sees of several origins: values [W, m·n] and the filter of each step."""
+    """Input of the network for m origins: values [W, m·n] and the filter of each step."""
 
     values: Tensor
     filters: list[Filter]
@@ -78,7 +78,7 @@ class WindowSource:
         self._made: dict[tuple[int, ...], list[Filter]] = {}
 
     def take(self, origins: Ints) -> Windows:
-        """Windows of steps origin − W + 1, …, origin."""
+        """Return the windows of steps origin − W + 1, …, origin."""
         steps = origins[None, :] - np.arange(self.window)[::-1, None]
         return Windows(torch.from_numpy(self.values[steps].reshape(self.window, -1)).float(), self._filters(steps))
 
@@ -105,13 +105,13 @@ class WindowSource:
 
 
 def consecutive(origins: Ints) -> Iterator[Ints]:
-    """Origins in their order, in batches."""
+    """Yield batches of origins in their order."""
     for first in range(0, len(origins), BATCH):
         yield origins[first : first + BATCH]
 
 
 def batches(origins: Ints, rng: np.random.Generator) -> Iterator[Ints]:
-    """Origins in random order, in batches; in their own order where one batch holds them."""
+    """Yield batches of origins in random order; in their own order if there is only one batch."""
     if len(origins) <= BATCH:
         yield origins
         return
