@@ -1,8 +1,8 @@
 """A saved model as a web page and a JSON interface: ``gcaps serve``.
 
-The process that listens (:mod:`gcaps.serve.app`) reads HTTP and nothing else. What requests hold is parsed, predicted
-and explained by worker processes (:mod:`gcaps.serve.worker`), which share the model's memory with the process that
-started them (:mod:`gcaps.serve.supervisor`), and which are killed and replaced when a request takes too long.
+The listening process (:mod:`gcaps.serve.app`) handles HTTP only. Bodies of requests are parsed, predicted and explained
+by worker processes (:mod:`gcaps.serve.worker`), which share the memory of the model with their parent
+(:mod:`gcaps.serve.supervisor`), and which are killed and replaced when a request takes too long.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers as JSON values: predictions of graphs, shaped as :mod:`gcaps.serve.schema` says."""
+"""Predictions of graphs as JSON values in the form of :mod:`gcaps.serve.schema`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIGITS = 6
 
 
 class Asked(NamedTuple):
-    """What a request wants to know of each graph."""
+    """Options of a request for predictions."""
 
     coverage: float
     by_class: bool = False
@@ -33,12 +33,12 @@ def predictions_of(
     """Return a :class:`gcaps.serve.schema.GraphPrediction` for each row.
 
     Args:
-        model: what predicted.
-        rows: what the request holds.
+        model: the model that made the predictions.
+        rows: of the request.
         scores: [n, ·] of its graphs.
-        doubt: what is known of their uncertainty; None for a model that is not calibrated.
-        asked: what the client wants to know.
-        smiles: tell the SMILES of each molecule, which clients do not know of files.
+        doubt: their uncertainty; None for a model that is not calibrated.
+        asked: options of the request.
+        smiles: include the SMILES of each molecule, for files.
     """
     graphs = rows.graphs
     by_row: dict[int, dict[str, Any]] = {}

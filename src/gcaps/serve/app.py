@@ -1,4 +1,4 @@
-"""The server's interface: a page, predictions, explanations, health, counters; nothing but HTTP is read here."""
+"""The HTTP interface: a page, predictions, explanations, health and counters; bodies are parsed by workers."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def application(
     """Return the application around a pool of workers.
 
     Args:
-        facts: what ``/model`` answers.
+        facts: answer to ``/model``.
         settings: of the server.
         limits: of a request.
         run: context that adds workers to the pool.
@@ -233,7 +233,7 @@ def _add_work(app: FastAPI, pool: Pool, limits: Limits) -> None:
 
 
 async def body_of(request: Request, limits: Limits) -> bytes:
-    """Return the body of a request, of whatever length its header says.
+    """Return the body of a request, limited independently of its header.
 
     Raises:
         RefusedError: it is too long, or did not arrive in time.
@@ -270,7 +270,7 @@ def _reference(kind: type[BaseModel]) -> str:
 
 
 def _body(kind: type[BaseModel]) -> dict[str, Any]:
-    """Describe a body that is parsed elsewhere."""
+    """Describe a body that workers parse."""
     content = {"application/json": {"schema": {"$ref": _reference(kind)}}}
     return {"requestBody": {"required": True, "content": content}}
 

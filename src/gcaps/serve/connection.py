@@ -1,4 +1,4 @@
-"""A connection of a client: closed if its next request does not arrive in time, so that idle clients occupy none."""
+"""Client connections with a timeout: closed if the next request does not arrive in time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 def protocol_of(seconds: float) -> type[H11Protocol]:
-    """Return the protocol of connections that wait for the head of a request for some seconds."""
+    """Return a protocol that waits for the head of a request for at most some seconds."""
 
     class Timed(H11Protocol):
         waits: asyncio.TimerHandle | None = None
@@ -29,9 +29,9 @@ def protocol_of(seconds: float) -> type[H11Protocol]:
         def _wait(self) -> None:
             if self.waits is not None:
                 self.waits.cancel()
-            self.waits = self.loop.call_later(seconds, self._give_up)
+            self.waits = self.loop.call_later(seconds, self._close_if_idle)
 
-        def _give_up(self) -> None:
+        def _close_if_idle(self) -> None:
             if self.cycle is None or self.cycle.response_complete:  # else the request is being answered
                 self.transport.close()
 

@@ -60,13 +60,13 @@ def explanation_of(
 
 
 def _of_atoms(atom: Ints, contributions: Floats, count: int) -> Floats:
-    """[count] sums of what the nodes of each atom contribute."""
+    """[count] summed contributions of the nodes of each atom."""
     found: Floats = np.bincount(atom, weights=contributions, minlength=count).astype(np.float64)
     return found
 
 
 def _edges(found: Explanation) -> list[dict[str, Any]] | None:
-    """Return what edges contribute, of graphs that are no molecules, whose nodes are not those of the request."""
+    """Return the contributions of edges; None for molecules, whose nodes are not those of the request."""
     if found.edges is None or found.atoms is not None:
         return None
     pairs = zip(found.edge_ends[0].tolist(), found.edges[0].tolist(), strict=True)
@@ -74,7 +74,7 @@ def _edges(found: Explanation) -> list[dict[str, Any]] | None:
 
 
 def _labels(graphs: GraphSet) -> list[str]:
-    """Name each node by its label."""
+    """Return a name for each node, made of its labels."""
     labels = graphs.node_labels
     if labels is None:
         return ["node"] * graphs.num_nodes

@@ -1,4 +1,4 @@
-"""What a server says of its model, and a graph that the model takes: the page's example, and the warm-up's."""
+"""Description of a served model, and example graphs that it can predict, for the page and the warm-up."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from gcaps.serve.schema import EXAMPLE_SMILES
 from gcaps.version import __version__
 
 RING = 6
-"""Nodes of the graph that is made up for methods that do not list their features."""
+"""Nodes of the generated graph for methods that do not list their features."""
 EXAMPLE_NODES = 12
-"""Nodes of a graph that is shown as an example, about."""
+"""Preferred number of nodes of an example."""
 COLUMNS = 4
-"""Columns of labels that are tried for them."""
+"""Numbers of label columns that are tried for such methods, starting at 0."""
 
 
 def facts_of(handler: Handler, settings: ServerSettings) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def example_graphs(model: GraphEstimator, count: int = 3) -> GraphSet | None:
-    """Make up graphs with the features that a model takes; None if it takes none of those that are tried."""
+    """Generate graphs with the features that a model expects; None if it accepts none of the candidates."""
     for graphs in _candidates(model):
         with suppress(GcapsError, ValueError, IndexError, TypeError):
             some = graphs.subset(np.sort(_usual(model, graphs)[:count]))
@@ -84,7 +84,7 @@ def example_graphs(model: GraphEstimator, count: int = 3) -> GraphSet | None:
 
 
 def _usual(model: GraphEstimator, graphs: GraphSet) -> Ints:
-    """Order graphs: first those of at most a dozen connected nodes, whose labels the model knows."""
+    """Order graphs: known labels first, then connected ones, then sizes close to :data:`EXAMPLE_NODES`."""
     strange = np.array([bool(unseen_labels(model, graphs.subset([i]))) for i in range(len(graphs))])
     sparse = graphs.arc_counts < 2 * (graphs.sizes - 1)
     far = np.abs(graphs.sizes - EXAMPLE_NODES)

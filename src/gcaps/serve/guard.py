@@ -1,4 +1,4 @@
-"""What every request passes first: host, token, size; and what every answer gets: headers, errors, counters."""
+"""ASGI middleware: checks host, origin, token and size of requests; adds headers to answers and counts them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PUBLIC = frozenset({"/", "/page.css", "/page.js", "/icon.svg", "/health"})
-"""What needs no token: the page holds nothing of the model, and asks for the token."""
+"""Paths that need no token: the page contains nothing of the model, and asks for the token."""
 LOCAL = frozenset({"localhost", "127.0.0.1", "[::1]"})
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -43,11 +43,11 @@ class Guard:
     """ASGI middleware.
 
     Args:
-        app: what answers.
+        app: the application.
         settings: of the server.
         limits: of a request.
         metrics: counts answers.
-        paths: known ones; others are counted together.
+        paths: returns the paths of the application; others are counted together.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ def name_of(host: str) -> str:
 def hosts_of(settings: ServerSettings) -> frozenset[str]:
     """Return the names under which clients may reach a server.
 
-    Another name is that of a page whose owner points it at this address (DNS rebinding), or a mistake.
+    Other names are refused: a foreign page could resolve its own name to this address (DNS rebinding).
     """
     own = {settings.host.lower(), f"[{settings.host.lower()}]", *map(str.lower, settings.allow_hosts)}
     if settings.host in ("0.0.0.0", "::", ""):  # nosec B104  # compared, not bound
@@ -138,7 +138,7 @@ def hosts_of(settings: ServerSettings) -> frozenset[str]:
 
 
 def is_address(name: str) -> bool:
-    """Whether a name is a number of IPv4 or IPv6, which nobody can point elsewhere."""
+    """Whether a name is an IPv4 or IPv6 address, which cannot be rebound."""
     try:
         ipaddress.ip_address(name.strip("[]"))
     except ValueError:
@@ -158,6 +158,6 @@ async def respond(send: Send, status: int, code: str, message: str) -> None:
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if status == 413:
-        headers.append((b"connection", b"close"))  # what is left of the body is not read
+        headers.append((b"connection", b"close"))  # the rest of the body is not read
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""What a worker does with requests: read, predict together what can be, answer in JSON; every error has one shape."""
+"""Handling of requests in a worker: reading, joint prediction of compatible requests, answers and errors as JSON."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ def one_of(example: dict[str, Any]) -> dict[str, Any]:
 
 
 def error_reply(status: int, code: str, message: str) -> Reply:
-    """Return an error in the one shape that all have."""
+    """Return an error in the form that all errors have."""
     return Reply(status, as_json({"error": {"status": status, "code": code, "message": message}}))
 
 
 def as_json(value: Any) -> bytes:
-    """Return JSON without spaces; what cannot be encoded, such as half of a surrogate pair, becomes a question mark."""
+    """Return compact JSON; characters without encoding, such as lone surrogates, become question marks."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
@@ -79,7 +79,7 @@ class Handler:
         model: a fitted estimator.
         name: of the model, in answers.
         limits: of a request.
-        coverage: of sets and intervals, unless a request asks for another.
+        coverage: default of sets and intervals.
     """
 
     def __init__(self, model: GraphEstimator, name: str, limits: Limits, coverage: float = 0.9) -> None:
@@ -100,7 +100,7 @@ class Handler:
         return [reply for reply in replies if reply is not None]
 
     def _guarded(self, answer: Callable[[], Reply]) -> Reply:
-        """Return an answer, or the error that it ends in."""
+        """Return an answer, or the error that was raised."""
         try:
             return answer()
         except Exception as error:
@@ -113,7 +113,7 @@ class Handler:
             example: a request for ``/predict``, or an empty one.
         """
         if not example:
-            return True  # an explanation that fails says why
+            return True  # a failing explanation returns its own error
         self.handle([Job("predict", {}, as_json({**example, "neighbors": 3}))] * 2)
         return self.handle([Job("explain", {}, as_json(one_of(example)))])[0].status == 200
 
@@ -167,7 +167,7 @@ class Handler:
             raise RefusedError(422, "invalid", "by_class is for classes; this model predicts values")
 
     def _answered(self, items: Sequence[_Item]) -> list[Reply]:
-        """Predict what requests hold, those together whose graphs and wishes are of one kind."""
+        """Predict requests, jointly where the fields of graphs and the options agree."""
         found: dict[int, Reply] = {}
         waiting: dict[tuple[float, bool], list[int]] = {}
         for place, item in enumerate(items):
@@ -256,7 +256,7 @@ def parsed(kind: type[R], body: bytes) -> R:
 
 
 def validated_query(options: dict[str, Any]) -> FileOptions:
-    """Return the query of an uploaded file; its values are texts."""
+    """Validate the query of an uploaded file, whose values are strings."""
     try:
         return FileOptions.model_validate_strings(options)
     except ValidationError as error:
@@ -273,13 +273,13 @@ def require_some(rows: Rows) -> None:
 
 
 def part_of(doubt: Doubt, part: slice) -> Doubt:
-    """Return what is known of some consecutive graphs."""
+    """Return the uncertainty of consecutive graphs."""
     cut = [None if array is None else array[part] for array in doubt[:3]]
     return Doubt(cut[0], cut[1], cut[2], type(doubt.novelty)(*(np.asarray(field)[part] for field in doubt.novelty)))
 
 
 def reply_of(error: Exception) -> Reply:
-    """Return the answer to a request that raised an error; one that is a bug is logged here and not told to clients."""
+    """Return the answer to a request that raised an error; unexpected errors are logged and not sent to clients."""
     if isinstance(error, RefusedError):
         return error_reply(error.status, error.code, error.message)
     if isinstance(error, MemoryLimitError | MemoryError):

@@ -1,4 +1,4 @@
-"""Settings of a server, limits of a request, and how a request is refused."""
+"""Settings of a server, limits of a request, and the error of a refused one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BATCH_BYTES = 1 << 14
 
 
 class Limits(BaseModel):
-    """What one request may hold and take."""
+    """Limits of one request."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -31,7 +31,7 @@ class Limits(BaseModel):
 
 
 class ServerSettings(BaseModel):
-    """How a server listens and works."""
+    """Settings of a server."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -39,26 +39,26 @@ class ServerSettings(BaseModel):
     port: Annotated[int, Field(ge=0, le=65535)] = 8000
     """0: any free one."""
     token: str | None = None
-    """Clients send it as ``Authorization: Bearer TOKEN``; None: nobody needs one."""
+    """Sent by clients as ``Authorization: Bearer TOKEN``; None: no token is required."""
     allow_hosts: tuple[str, ...] = ()
-    """Further names under which clients reach the server; ``*``: any."""
+    """Further host names of the server; ``*``: any."""
     workers: Annotated[int, Field(ge=1, le=256)] = 2
     """Processes that predict."""
     window: Annotated[float, Field(ge=0, le=1)] = 0.003
-    """Seconds that a request waits for others to be predicted with."""
+    """Seconds that a request waits for others of the same batch."""
     max_batch: Annotated[int, Field(ge=1, le=4096)] = 64
     """Requests that are predicted together."""
     max_waiting: Annotated[int, Field(ge=1)] = 1_000
-    """Requests that wait or are worked on; further ones are refused with 503."""
+    """Requests that wait or are being answered; further ones are refused with 503."""
     coverage: Annotated[float, Field(gt=0, lt=1)] = 0.9
-    """Of sets and intervals, unless a request asks for another."""
+    """Default coverage of sets and intervals."""
 
 
 class RefusedError(GcapsError):
     """A request that is answered with an error.
 
     Args:
-        status: of HTTP.
+        status: HTTP status.
         code: one word for programs.
         message: one line for people.
     """
@@ -69,7 +69,7 @@ class RefusedError(GcapsError):
 
 
 def too_many(what: str, found: int, limit: int, option: str) -> RefusedError:
-    """Return the refusal of a request that holds more than a limit allows."""
+    """Return the error of a request that exceeds a limit."""
     return RefusedError(
         413, "too_large", f"the request has {found:,} {what}, more than the limit of {limit:,} ({option})"
     )
@@ -79,11 +79,11 @@ _REMEDY = re.compile(r"[;,]?\s*(?:[^;,]*,? or )?set GCAPS_\w+")
 
 
 def for_clients(message: str, folder: str = "") -> str:
-    """Return the message of an error without places on the server and remedies that only its owner has.
+    """Return the message of an error without paths of the server and remedies for its operator.
 
     Args:
         message: one line.
-        folder: where the upload lies.
+        folder: of the upload.
     """
     if folder:
         message = message.replace(f"{folder}/", "").replace(folder, "")

@@ -1,4 +1,4 @@
-"""Messages between the process that listens and its workers: a JSON head and blobs of bytes; nothing is unpickled."""
+"""Messages between the listening process and its workers: a JSON head and byte strings, without pickle."""
 
 from __future__ import annotations
 

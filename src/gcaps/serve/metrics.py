@@ -40,7 +40,7 @@ class Histogram:
 
 
 class Metrics:
-    """What the server counts."""
+    """Counters and histograms of the server."""
 
     def __init__(self) -> None:
         self.requests: Counter[tuple[str, int]] = Counter()
@@ -58,8 +58,8 @@ class Metrics:
 
         Args:
             version: of gcaps.
-            waiting: requests that wait or are worked on.
-            workers: processes that predict.
+            waiting: number of requests that wait or are being answered.
+            workers: process identifiers of the workers.
         """
         pids = list(workers)
         lines = [

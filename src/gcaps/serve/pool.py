@@ -1,8 +1,8 @@
-"""Requests on their way to workers: those that arrive within a few milliseconds are predicted together.
+"""Distribution of requests to workers: those that arrive within a few milliseconds are predicted together.
 
-A worker that takes too long is killed and replaced, so that no request occupies it for ever. Where it worked on several
-requests, each of them is tried once more by itself, and only the one that is slow is refused. What a worker that died
-had before it is tried once more by itself, too: it may have died before it read the request.
+A worker that exceeds the time limit is killed and replaced. If its batch had several requests, each is tried once more
+by itself, and only the slow one is refused. The requests of a worker that died are tried once more by themselves, too:
+it may have died before it read them.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from gcaps.serve.messages import packed, read_message
 from gcaps.serve.metrics import Metrics
 
 SHARE = 0.5
-"""Of the seconds that a request may take, those that a batch of several may take before each is tried by itself."""
+"""Time limit of a batch of several requests, as a share of the limit of one."""
 
 
 class Worker(Protocol):
-    """Something that answers batches of requests."""
+    """Interface of workers, which answer batches of requests."""
 
     pid: int
 
     async def ask(self, jobs: Sequence[Job]) -> list[Reply]:
-        """Answer requests; a ConnectionError or EOFError if it died."""
+        """Answer requests; raise ConnectionError or EOFError if the worker died."""
 
     def stop(self) -> None:
-        """Kill it."""
+        """Kill the worker."""
 
 
 class InThread:
-    """Answers in a thread of this process, for tests and for servers that embed the app; cannot be stopped."""
+    """Worker in a thread of this process, for tests and for servers that embed the app; it cannot be stopped."""
 
     pid = 0
 
@@ -53,7 +53,7 @@ class InThread:
 
 
 class OverSocket:
-    """A worker process at the other end of a socket.
+    """Worker process at the other end of a socket.
 
     Args:
         pid: of the process.
@@ -82,7 +82,7 @@ class OverSocket:
 
 @dataclass
 class _Entry:
-    """A request that waits."""
+    """A waiting request."""
 
     job: Job
     answer: asyncio.Future[Reply]
@@ -95,7 +95,7 @@ class _Entry:
 
 
 class Pool:
-    """Hands requests to workers.
+    """Queue of requests, and the workers that answer them.
 
     Args:
         settings: of the server.
@@ -107,7 +107,7 @@ class Pool:
         self.settings, self.limits, self.metrics = settings, limits, metrics
         self.waiting: deque[_Entry] = deque()
         self.open = 0
-        """Requests that wait or are worked on."""
+        """Number of requests that wait or are being answered."""
         self.stopping = False
         self.workers: dict[int, Worker] = {}
         self._idle: asyncio.Queue[Worker] = asyncio.Queue()
@@ -115,21 +115,21 @@ class Pool:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
-        """Begin to hand out requests; call it in the running loop."""
+        """Start to distribute requests; called in the running event loop."""
         self._spawn(self._dispatch())
 
     def add(self, worker: Worker) -> None:
-        """Take up a worker."""
+        """Add a worker."""
         self.workers[worker.pid] = worker
         self._idle.put_nowait(worker)
 
     def lost(self, pid: int) -> None:
-        """Forget a worker that died."""
+        """Remove a worker that died."""
         if self.workers.pop(pid, None) is not None:
             self.metrics.restarts += 1
 
     async def close(self) -> None:
-        """Stop handing out requests; those that wait are refused."""
+        """Stop distributing requests, and refuse those that wait."""
         self.stopping = True
         for entry in self.waiting:
             if not entry.answer.done():
@@ -170,7 +170,7 @@ class Pool:
 
     async def _some_wait(self) -> None:
         while True:
-            while self.waiting and self.waiting[0].answer.done():  # too late
+            while self.waiting and self.waiting[0].answer.done():  # timed out
                 self.waiting.popleft()
             if self.waiting:
                 return
@@ -178,7 +178,7 @@ class Pool:
             await self._arrived.wait()
 
     async def _next(self) -> list[_Entry]:
-        """Return a request, or several small ones."""
+        """Return the next batch: one request, or several small ones."""
         first = self.waiting[0]
         if not first.small:
             return [self.waiting.popleft()]
@@ -195,7 +195,7 @@ class Pool:
         return chosen
 
     async def _work(self, worker: Worker, entries: list[_Entry]) -> None:
-        """Have a batch answered by a worker."""
+        """Let a worker answer a batch."""
         if not entries:
             self._idle.put_nowait(worker)
             return
@@ -222,13 +222,13 @@ class Pool:
                 entry.answer.set_result(reply)
 
     def _replace(self, worker: Worker) -> None:
-        """Kill a worker; the process that started it starts another."""
+        """Kill a worker; its parent replaces it."""
         self.lost(worker.pid)
         with suppress(OSError):
             worker.stop()
 
     def _again(self, entries: Sequence[_Entry], refusal: Reply, died: bool = False) -> None:
-        """Try each request of a failed batch by itself, also a single one if the worker died; refuse it after that."""
+        """Queue each request of a failed batch again by itself; refuse one that timed out, or failed twice, by itself."""
         for entry in reversed(entries):
             if entry.answer.done():
                 continue
@@ -242,7 +242,7 @@ class Pool:
 
 
 def too_slow(limits: Limits) -> Reply:
-    """Return the refusal of a request that took too long."""
+    """Return the error of a request that took too long."""
     return error_reply(
         504, "too_slow", f"took longer than {limits.max_seconds:g} seconds; send fewer or smaller graphs"
     )

@@ -1,4 +1,4 @@
-"""What requests hold as graphs, within limits: SMILES, node-link JSON and uploaded files."""
+"""Graphs of requests, within limits: SMILES, node-link JSON and uploaded files."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ from gcaps.predictions import reading_of
 from gcaps.serve.limits import Limits, RefusedError, for_clients, too_many
 
 SUFFIXES = (*smiles_files.SUFFIXES, *GRAPH_FILES, ".zip")
-"""Endings of the files that are read, possibly before .gz."""
+"""Suffixes of supported files, possibly before .gz."""
 OPTIONS: dict[str, Any] = {"invalid": "skip", "empty": "drop", "labelled": False, "n_jobs": 1}
 _SAFE = re.compile(r"[^\w.+-]")
 
 
 class Rows(NamedTuple):
-    """What a request holds."""
+    """Rows of a request: graphs, and rows that could not be read."""
 
     names: list[str]
     """Of all rows."""
     problems: dict[int, str]
-    """Why some rows are no graphs, by position."""
+    """Error messages of the rows that are no graphs, by position."""
     graphs: GraphSet | None
     """The others, in order; None if there are none."""
     notes: list[str]
-    """What was not used of the source."""
+    """Warnings about parts of the source that were not used."""
 
     @property
     def kept(self) -> list[int]:
@@ -99,10 +99,10 @@ class Reader:
         return self._rows([graphs], caught)
 
     def of_file(self, name: str, body: bytes, smiles: str | None = None, id_: str | None = None) -> Rows:
-        """Read an uploaded file; its name says the format.
+        """Read an uploaded file, in the format of its suffix.
 
         Args:
-            name: as the client calls it.
+            name: file name on the client.
             body: content.
             smiles: column of SMILES of a table.
             id_: column that names each row.
@@ -160,18 +160,18 @@ class Reader:
 
 
 def _uploads(pid: int) -> str:
-    """Return what the names of the folders of a process's uploads begin with."""
+    """Return the prefix of the upload folders of a process."""
     return f"gcaps-serve-{pid}-"
 
 
 def remove_uploads(pid: int) -> None:
-    """Remove what a process that was killed has left of an upload."""
+    """Remove the upload folders of a killed process."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_uploads(pid)}*"):
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def safe_name(name: str) -> str:
-    """Return the last part of a client's file name in characters that no file system or terminal minds."""
+    """Return the last part of a client's file name, restricted to characters that are safe in paths and terminals."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     stem = _SAFE.sub("_", last).lstrip(".")[-100:]
     return stem or "upload"

@@ -1,4 +1,4 @@
-"""Requests and responses: what is accepted is validated by these types, and the OpenAPI document is made of them."""
+"""Requests and responses: types for validation and for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 MAX_TEXT = 20_000
-"""Characters of a SMILES."""
+"""Most characters of a SMILES."""
 
 Coverage = Annotated[float, Field(gt=0, lt=1, description="share of the sets or intervals that shall hold the truth")]
 Threshold = Annotated[
@@ -17,7 +17,7 @@ Smiles = Annotated[str, Field(max_length=MAX_TEXT)]
 Id = Annotated[str, Field(max_length=256)]
 Method = Literal["auto", "occlusion", "integrated-gradients", "gradient-x-input", "saliency", "substructures"]
 NodeLink = dict[str, Any]
-"""Checked by the reader of node-link JSON, which names what is wrong."""
+"""Validated by the reader of node-link JSON."""
 
 EXAMPLE_SMILES: list[Any] = ["CC(=O)Oc1ccccc1C(=O)O", "CN1C=NC2=C1C(=O)N(C(=O)N2C)C"]
 

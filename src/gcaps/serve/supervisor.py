@@ -1,8 +1,8 @@
-"""Load a model once, fork the process that listens and those that predict, and replace what dies.
+"""Load a model once, fork the listening process and the workers, and replace workers that die.
 
-A forked process shares the pages of the process that forked it until it writes to them: weights, training graphs and
-compiled code are in memory once. This process predicts nothing after its warm-up and has one thread, so that forking it
-is safe at any time.
+A forked process shares the memory pages of its parent until it writes to them: weights, training graphs and compiled
+code are in memory once. The parent predicts nothing after its warm-up and has one thread, so that it can fork safely at
+any time.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from gcaps.serve.reading import remove_uploads
 from gcaps.serve.worker import as_child, work
 
 DRAIN = 1
-"""Seconds in which requests under way are answered when the server stops."""
+"""Seconds in which open requests are answered when the server stops."""
 SHORT = 1.0
-"""A worker that lived for less than this is replaced after a pause."""
+"""A worker that lived for fewer seconds is replaced after a pause."""
 LONGEST_PAUSE = 2.0
 BACKLOG = 1024
 KEEP_ALIVE = 30
@@ -49,13 +49,13 @@ def serve(path: str | Path, settings: ServerSettings, limits: Limits, say: Calla
 
     Args:
         path: folder of the model.
-        settings: how the server listens and works.
+        settings: of the server.
         limits: of a request.
         say: called with the address when the server is ready.
 
     Raises:
         ConfigError: the address cannot be listened at, or the system cannot fork.
-        GcapsError: the process that listens ended by itself.
+        GcapsError: the listening process ended unexpectedly.
     """
     if not hasattr(os, "fork"):
         raise ConfigError("gcaps serve needs a system that can fork (Linux, macOS, WSL); there is gcaps.serve.make_app")
@@ -104,7 +104,7 @@ def listener(settings: ServerSettings) -> socket.socket:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Compute with one thread: threads of a parent do not exist in its forks, which would wait for them."""
+    """Compute with one thread: a fork does not have the threads of its parent and would wait for them forever."""
     import torch
     from threadpoolctl import threadpool_limits
 
@@ -118,7 +118,7 @@ def one_thread() -> Iterator[None]:
 
 
 def without_threads(model: GraphEstimator) -> None:
-    """Let a model, and those that it is made of, predict with one thread."""
+    """Let a model and all members of an ensemble predict with one thread."""
     fitted: Any = getattr(model, "fitted_", None)
     config = getattr(fitted, "config", None)
     if getattr(config, "threads", 1) != 1 and config is not None:
@@ -146,7 +146,7 @@ class _Supervisor:
         self.workers: dict[int, tuple[BaseProcess, float]] = {}
         self.front: BaseProcess | None = None
         self.short = 0
-        """Workers in a row that lived for less than a second."""
+        """Number of successive workers that lived for less than :data:`SHORT` seconds."""
 
     def run(self, ready: Callable[[], None]) -> None:
         """Start all processes and watch them until a signal arrives."""
@@ -166,7 +166,7 @@ class _Supervisor:
         return process
 
     def _start(self) -> None:
-        """Fork a worker and hand its socket to the process that listens."""
+        """Fork a worker and send its socket to the listening process."""
         mine, other = socket.socketpair()
         close = (self.listening.close, self.control.close, mine.close)
 
@@ -180,7 +180,7 @@ class _Supervisor:
             socket.send_fds(self.control, [json.dumps({"worker": process.pid}).encode()], [mine.fileno()])
 
     def _watch(self, ready: Callable[[], None]) -> None:
-        """Wait until something happens, and act on it."""
+        """Wait for the next events and handle them."""
         assert self.front is not None
         sentinels = {process.sentinel: process for process, _ in self.workers.values()}
         for event in wait([self.control, self.front.sentinel, *sentinels]):
@@ -210,7 +210,7 @@ class _Supervisor:
         self._start()
 
     def _stop(self) -> None:
-        """Let the process that listens answer what is under way; end all."""
+        """Let the listening process answer open requests, then end all processes."""
         self.listening.close()
         if self.front is not None:
             self.front.terminate()
@@ -237,12 +237,12 @@ def listen(
     """Run the HTTP server until SIGTERM.
 
     Args:
-        facts: what ``/model`` answers.
+        facts: answer to ``/model``.
         settings: of the server.
         limits: of a request.
         listening: socket.
-        control: brings the sockets of workers from the parent, and asks it to kill some.
-        parent: process with which this one ends.
+        control: socket to the parent, which sends the sockets of workers and receives requests to kill some.
+        parent: process identifier of the parent; this process ends when it does.
     """
     import uvicorn
 
@@ -250,7 +250,7 @@ def listen(
     from gcaps.serve.connection import protocol_of
 
     as_child(parent)
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # what clients do wrong is no news
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # errors of clients are not logged
 
     @asynccontextmanager
     async def run(pool: Pool) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""A worker process: answers batches of requests, one after the other, until it is killed or its socket is closed."""
+"""A worker process: answers batches of requests until it is killed or its socket is closed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gcaps.serve.handler import Handler, Job, Reply, error_reply
 from gcaps.serve.messages import packed, receive
 
 UNPACKED = 16
-"""What a compressed upload may unpack to, as a multiple of the largest body."""
+"""Largest size of an unpacked upload, as a multiple of the largest body."""
 
 
 def work(handler: Handler, connection: socket.socket, parent: int, close: Sequence[Callable[[], object]]) -> None:
@@ -21,8 +21,8 @@ def work(handler: Handler, connection: socket.socket, parent: int, close: Sequen
     Args:
         handler: answers requests; its model is shared with the process that forked this one.
         connection: to the process that listens.
-        parent: process with which this one ends.
-        close: closes what was inherited and belongs to others.
+        parent: process identifier of the parent; the worker ends when it does.
+        close: functions that close inherited sockets of other processes.
     """
     as_child(parent)
     for each in close:
@@ -45,9 +45,9 @@ def _answer(handler: Handler, jobs: Sequence[Job]) -> bytes:
 
 
 def as_child(parent: int) -> None:
-    """Undo in a forked process what the parent does on signals; end when the parent ends."""
+    """Restore the default handling of signals in a forked process, and end it when the parent ends."""
     signal.set_wakeup_fd(-1)
     for name in ("SIGTERM", "SIGHUP"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent says what to do
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent handles it
     end_with(parent)

@@ -1,7 +1,7 @@
 """Search over the settings of a method with Optuna: trials, their journal on disk, pruning, and several processes.
 
-What a trial is worth is told by a function of settings and the number of an inner fold; :mod:`gcaps.evaluation.tune`
-makes it from training graphs.
+Trials are scored by a function of settings and the number of an inner fold, which :mod:`gcaps.evaluation.inner` makes
+from training graphs.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ _State = Annotated[int, Field(ge=0, le=4)]
 
 
 class Line(Page):
-    """An operation of the journal; fields that another version of Optuna adds are left to it."""
+    """An operation of the journal; unknown fields of other versions of Optuna are ignored."""
 
     model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
 
@@ -53,7 +53,7 @@ class Line(Page):
 
 @contextmanager
 def opened(folder: Path) -> Iterator[Any]:
-    """Open the journal of a folder for the only process that may write to it; yields Optuna's storage.
+    """Lock and open the journal of a folder; yield Optuna's storage.
 
     Raises:
         GcapsError: another process has it open, or it is damaged.
@@ -74,7 +74,7 @@ def opened(folder: Path) -> Iterator[Any]:
 
 @contextmanager
 def replayed(path: Path) -> Iterator[None]:
-    """Turn what Optuna says of a journal that contradicts itself into one line."""
+    """Turn errors of Optuna about an inconsistent journal into a GcapsError of one line."""
     try:
         yield
     except (GcapsError, OSError, MemoryError):
@@ -84,11 +84,11 @@ def replayed(path: Path) -> Iterator[None]:
 
 
 def check(path: Path, *, mend: bool = False) -> int:
-    """Check every line of a journal, if there is one, and that it begins with a search and deletes none.
+    """Validate every line of a journal, if there is one, and that it holds exactly one search.
 
     Args:
         path: the file.
-        mend: remove a last line that is not finished.
+        mend: remove an unfinished last line.
 
     Returns:
         The number of lines.

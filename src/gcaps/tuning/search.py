@@ -1,7 +1,7 @@
-"""A search: which settings are tried next, when a trial is given up, and what is known of each.
+"""Search over settings: proposal of trials, pruning, and the record of each trial.
 
-The settings of trial n are a function of the seed, of n and of the trials before it, so that a search that was killed
-and continued makes the same trials as one that was not. The first trial is the default.
+The settings of trial n are a function of the seed, of n and of the trials before it, so that a killed and continued
+search makes the same trials as an uninterrupted one. The first trial has the default settings.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from gcaps.tuning.workers import FoldWorkers
 
 MAX_TRIALS = 100_000
 STARTUP = 8
-"""Trials with random settings, before those that succeeded are learned from."""
+"""Number of trials with random settings before the sampler uses the scores of earlier ones."""
 WARMUP = 2
-"""Inner folds of a trial before it may be given up."""
-JUDGES = 5
-"""Finished trials before one is given up."""
+"""Inner folds of a trial before it may be pruned."""
+MIN_FINISHED = 5
+"""Finished trials before one may be pruned."""
 ATTEMPTS = 200
-"""Random settings that are drawn in search of some that were not tried."""
+"""Number of random draws to find settings that were not tried."""
 State = Literal["done", "pruned", "failed", "running"]
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """How settings are searched on the training graphs of a fold."""
+    """Parameters of the search over settings on the training graphs of a fold."""
 
     __pydantic_config__ = STRICT
 
     trials: Annotated[int, Field(ge=1, le=MAX_TRIALS)]
-    """Settings that are tried, the default among them."""
+    """Number of trials, including the default settings."""
     space: Space
     """Settings to search."""
     folds: Annotated[int, Field(ge=1, le=1000)] = 5
-    """Inner folds; 1: one tenth of the graphs is held back."""
+    """Number of inner folds; 1: one tenth of the graphs is held back."""
     pruner: Pruning = "median"
 
     def __post_init__(self) -> None:
@@ -63,12 +63,12 @@ class Trial:
     """The searched settings."""
     state: State
     value: float | None
-    """Mean of the metric over the inner folds; of a pruned trial over those that were done; None if it failed."""
+    """Mean of the metric over the inner folds; of a pruned trial over the finished ones; None if it failed."""
     folds: list[float]
-    """The metric of each inner fold that was done."""
+    """The metric of each finished inner fold."""
     seconds: float
     error: str = ""
-    """One line, where it failed."""
+    """One line, if it failed."""
 
 
 @dataclass
@@ -80,8 +80,8 @@ class Search:
         base: settings of the default, by name; those outside ``space`` are fixed.
         folds: inner folds of a trial.
         greater_is_better: the direction of the metric.
-        seed: decides the settings that are tried.
-        pruner: rule by which trials are given up.
+        seed: of the sampler.
+        pruner: rule by which trials are pruned.
         storage: of Optuna; None: in memory. See :func:`gcaps.tuning.journal.opened`.
     """
 
@@ -99,19 +99,19 @@ class Search:
         self._direction = "maximize" if self.greater_is_better else "minimize"
         pruners = self._optuna.pruners
         rules = {
-            "median": lambda: pruners.MedianPruner(n_startup_trials=JUDGES, n_warmup_steps=WARMUP - 1),
+            "median": lambda: pruners.MedianPruner(n_startup_trials=MIN_FINISHED, n_warmup_steps=WARMUP - 1),
             "hyperband": lambda: pruners.HyperbandPruner(min_resource=1, max_resource=self.folds),
             "none": pruners.NopPruner,
         }
         given: dict[str, Any] = {
             "study_name": NAME,
             "storage": self.storage,
-            "sampler": self._optuna.samplers.RandomSampler(seed=0),  # which is never asked
+            "sampler": self._optuna.samplers.RandomSampler(seed=0),  # unused: see _suggest
             "pruner": rules[self.pruner](),
         }
         if self.storage is None or NAME not in [one.study_name for one in self.storage.get_all_studies()]:
             self._study = self._optuna.create_study(direction=self._direction, **given)
-        else:  # which writes nothing: a search is also read
+        else:  # does not write: searches are also read
             self._study = self._optuna.load_study(**given)
             if self._study.direction.name != self._direction.upper():
                 raise GcapsError("the journal is of a search for the other end of the metric")
@@ -143,7 +143,7 @@ class Search:
 
     @property
     def best(self) -> Trial | None:
-        """The trial with the best value, the first of equals; None where none is done."""
+        """The finished trial with the best value, the first of equals; None if there is none."""
         done = [trial for trial in self.trials() if trial.state == "done" and trial.value is not None]
         sign = 1 if self.greater_is_better else -1
         return max(done, key=lambda trial: (sign * (trial.value or 0.0), -trial.number), default=None)
@@ -161,20 +161,20 @@ class Search:
         on_trial: Callable[[Trial], object] | None = None,
         on_fold: Callable[[Trial], object] | None = None,
     ) -> None:
-        """Make trials until there are ``trials`` of them, every combination has been tried, or time is up.
+        """Run trials until there are ``trials`` of them, no combination is left, or the time limit is reached.
 
-        Those of them that an earlier process began are finished first, from the inner fold on that it did not finish.
+        Unfinished trials of an earlier process come first, beginning with their first unfinished inner fold.
 
         Args:
             workers: compute scores.
-            trials: number of trials, those of earlier processes included.
-            time_limit: seconds after which no trial begins; those under way stop after their inner fold, except the
+            trials: number of trials, including those of earlier processes.
+            time_limit: seconds after which no trial begins; running ones stop after their inner fold, except the
                 first, and are finished by the next run.
-            on_trial: called with each trial that ends.
+            on_trial: called with each finished trial.
             on_fold: called with a trial after each of its inner folds.
 
         Raises:
-            Exception: the first trial, of the default settings, failed in this way.
+            Exception: the error of the first trial, which has the default settings.
         """
         stop = math.inf if time_limit is None else time.monotonic() + time_limit
         known = self._study.get_trials(deepcopy=False)[:trials]
@@ -230,7 +230,7 @@ class Search:
         return self._trial(self._study.get_trials(deepcopy=False)[number])
 
     def _settle(self, number: int) -> bool:
-        """End a trial whose inner folds are done or that is to be given up; False: it goes on."""
+        """Finish a trial if all its inner folds are done or it should be pruned; return whether it is finished."""
         frozen = self._study.get_trials(deepcopy=False)[number]
         done = len(frozen.intermediate_values)
         if done >= self.folds:
@@ -242,7 +242,7 @@ class Search:
         return True
 
     def _begin(self, trials: int) -> int | None:
-        """Add the next trial and return its number; None where there are enough, or nothing is left to try."""
+        """Add the next trial and return its number; None if there are enough, or no combination is left."""
         known = self._study.get_trials(deepcopy=False)
         number = len(known)
         if number >= trials:
@@ -252,7 +252,7 @@ class Search:
             for name, one in self.space.items():
                 try:
                     params[name] = one.label_of(self.base[name])
-                except ValueError:  # the default is outside a space that the user gave
+                except ValueError:  # the default lies outside a space given by the user
                     continue
         else:
             found = self._suggest(number, known)
@@ -265,9 +265,9 @@ class Search:
         return number
 
     def _suggest(self, number: int, known: list[Any]) -> dict[str, Any] | None:
-        """Return settings that no trial has: those that Optuna's sampler proposes, else random ones.
+        """Return untried settings: those that Optuna's sampler proposes, else random ones.
 
-        The sampler looks at a copy of the trials in memory, so that the journal has each trial on one line.
+        The sampler works on a copy of the trials in memory, so that the journal has each trial on one line.
         """
         whole = [one for one in known if one.params.keys() == self.space.keys()]
         tried = {_key(one.params) for one in whole}
@@ -290,7 +290,7 @@ def _key(params: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 def _random(space: Space, generator: np.random.Generator) -> dict[str, Any]:
-    """Return settings drawn from a space."""
+    """Draw settings from a space."""
     found: dict[str, Any] = {}
     for name, one in space.items():
         if isinstance(one, Choice):
@@ -308,7 +308,7 @@ def _random(space: Space, generator: np.random.Generator) -> dict[str, Any]:
 
 
 def distribution(optuna: Any, dimension: Range | Choice) -> Any:
-    """Return a range or choices as a distribution of Optuna's."""
+    """Return a range or choices as an Optuna distribution."""
     kinds = optuna.distributions
     if isinstance(dimension, Choice):
         return kinds.CategoricalDistribution(dimension.labels)
@@ -317,7 +317,7 @@ def distribution(optuna: Any, dimension: Range | Choice) -> Any:
 
 
 def require_optuna() -> Any:
-    """Return the module Optuna, whose messages are silenced.
+    """Import Optuna and silence its log messages.
 
     Raises:
         ConfigError: it is not installed.

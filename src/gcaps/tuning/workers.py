@@ -1,4 +1,4 @@
-"""Where the inner folds of trials are computed: in this process, or in several of joblib's."""
+"""Workers that compute the inner folds of trials: this process, or several processes of joblib."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import Any, Protocol, TypeAlias
 from threadpoolctl import threadpool_limits
 
 Score: TypeAlias = Callable[[dict[str, Any], int], float]
-"""The metric of settings on an inner fold."""
+"""Function of settings and the number of an inner fold that returns the metric."""
 SINGLE_THREADED = ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB", "NUMEXPR", "NUMBA")
-"""Libraries that would each use all cores; the threads of a network are part of its settings."""
+"""Libraries limited to one thread in each process; the threads of a network are part of its settings."""
 
 
 class FoldWorkers(Protocol):
-    """Computes scores."""
+    """Interface of the workers."""
 
     count: int
-    """How many at a time."""
+    """Number of scores computed at a time."""
 
     def submit(self, settings: dict[str, Any], fold: int) -> Future[float]:
-        """Begin to compute the score of settings on a fold."""
+        """Start to compute the score of settings on a fold."""
         ...
 
 
 class _Here:
-    """Computes scores in this process, when they are asked for."""
+    """Computes scores in this process, synchronously."""
 
     count = 1
 
@@ -46,20 +46,20 @@ class _Here:
 
 
 class _Processes:
-    """Computes scores in processes that each keep the graphs."""
+    """Computes scores in processes that keep the graphs in memory."""
 
     def __init__(self, pool: Any, count: int) -> None:
         self._pool, self.count = pool, count
 
     def submit(self, settings: dict[str, Any], fold: int) -> Future[float]:
-        """Hand a score to the next process that is free."""
+        """Send settings and fold to the next idle process."""
         found: Future[float] = self._pool.submit(_score_there, settings, fold)
         return found
 
 
 @contextmanager
 def fold_workers(score: Score, jobs: int = 1) -> Iterator[FoldWorkers]:
-    """Yield what computes ``score``: this process, or ``jobs`` others, to which it is pickled once."""
+    """Yield the workers that compute ``score``: this process, or ``jobs`` others, to which it is pickled once."""
     if jobs == 1:
         with threadpool_limits(1, user_api="blas"):  # as in a process of its own: other sums round differently
             yield _Here(score)
@@ -77,7 +77,7 @@ def fold_workers(score: Score, jobs: int = 1) -> Iterator[FoldWorkers]:
 
 
 _given: list[Score] = []
-"""The function of this process, where it is one of several."""
+"""The score function of a worker process."""
 
 
 def _take(score: Score) -> None:
