@@ -61,7 +61,7 @@ def test_a_stream_of_pieces_gives_what_one_piece_gives(folder, monkeypatch):
         for first in range(0, len(graphs), 7):
             yield graphs[first : first + 7]
 
-    monkeypatch.setattr(embed, "_pieces", in_pieces)
+    monkeypatch.setattr(embed, "streamed", in_pieces)
     run("embed", "model", "g.gset", "-o", "many.npz", "-o", "many.html")
     with np.load("one.npz") as one, np.load("many.npz") as many:
         for name in one:
@@ -118,7 +118,7 @@ def test_a_killed_writer_leaves_the_old_file(folder, monkeypatch):
         yield gcaps.load(data, labelled=False)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(embed, "_pieces", broken)
+    monkeypatch.setattr(embed, "streamed", broken)
     with pytest.raises(SystemExit):
         main(["embed", "model", "g.gset", "-o", "old.npz"])
     assert (folder / "old.npz").read_bytes() == b"old"

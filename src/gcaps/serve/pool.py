@@ -228,7 +228,7 @@ class Pool:
             worker.stop()
 
     def _again(self, entries: Sequence[_Entry], refusal: Reply, died: bool = False) -> None:
-        """Queue each request of a failed batch again by itself; refuse one that timed out, or failed twice, by itself."""
+        """Queue each request of a failed batch again by itself; refuse one that was alone or failed twice."""
         for entry in reversed(entries):
             if entry.answer.done():
                 continue
