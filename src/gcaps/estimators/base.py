@@ -119,15 +119,15 @@ class GraphEstimator(Fitting):
     def fit_calibrated(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, how: How = "cross", folds: int = 5
     ) -> Self:
-        """Fit on graphs, and measure on some that the model was not fitted on how far its predictions can be trusted.
+        """Fit on graphs, and measure the uncertainty of predictions on graphs that the model was not fitted on.
 
         Args:
             X: the training graphs.
             y: their targets, as for :meth:`fit`.
             sample_weight: [G] weight of each graph in the fit.
-            how: ``"cross"``: every graph is predicted in inner folds, and the model is fitted on all graphs; coverage
-                is as promised in practice. ``"split"``: one graph in five is held out, and the model is fitted on
-                the others; coverage is as promised for any model and any distribution.
+            how: ``"cross"``: every graph is predicted in inner folds, and the model is fitted on all graphs; the
+                coverage is approximate. ``"split"``: one graph in five is held out, and the model is fitted on the
+                others; the coverage is guaranteed for any model and any distribution.
             folds: inner folds of ``"cross"``; the fit takes about as many times longer.
         """
         from gcaps.estimators.calibrating import fit_calibrated
@@ -137,9 +137,9 @@ class GraphEstimator(Fitting):
         return self
 
     def calibrate(self, X: Any, y: Any = None) -> Self:
-        """Measure on graphs that the fitted model has not seen how far its predictions can be trusted.
+        """Measure the uncertainty of the fitted model on graphs that it was not fitted on.
 
-        Coverage is then as promised for graphs from where these come from; :meth:`novelty` compares with them, too.
+        The coverage is guaranteed for graphs of the same distribution; :meth:`novelty` compares with these graphs, too.
 
         Args:
             X: graphs that took no part in the fit.
@@ -152,12 +152,12 @@ class GraphEstimator(Fitting):
         return self
 
     def novelty(self, X: Any) -> Novelty:
-        """Return how similar graphs are to the training graphs, and which are unlike anything seen."""
+        """Return the similarity of graphs to the training graphs, and which of them are novel."""
         graphs = self.loaded(X)
         return self.known_uncertainty().domain.compare(graphs)
 
     def known_uncertainty(self) -> Uncertainty:
-        """Return what the model knows of its errors.
+        """Return the measured uncertainty.
 
         Raises:
             ConfigError: it was not measured.
@@ -171,7 +171,7 @@ class GraphEstimator(Fitting):
         return found
 
     def _spread(self, graphs: GraphSet) -> Floats | None:
-        """[G, T] standard deviation of the values of several models, in the units of ``y``; None: there is one."""
+        """[G, T] standard deviation of the values of several models, in the units of ``y``; None for a single model."""
         return None
 
     def fit_all(self, graphs: GraphSet | PreparedSet, **options: Unpack[FitOptions]) -> Self:
@@ -184,7 +184,7 @@ class GraphEstimator(Fitting):
         return self
 
     def release(self) -> None:
-        """Let go of a prepared set's graphs that are kept for :meth:`scores_prepared`."""
+        """Release the graphs of a prepared set that are kept for :meth:`scores_prepared`."""
 
     def remove_checkpoint(self, folder: Path) -> None:
         """Remove what a fit with ``keep_checkpoint`` left in a folder; nothing for a method without checkpoints."""
@@ -237,7 +237,7 @@ class GraphEstimator(Fitting):
         return self.target_.decode(scores)
 
     def explain(self, X: Any, target: str | None = None, *, method: str = "auto") -> Explanation:
-        """Return what nodes, edges and features contribute to the predictions; see :func:`gcaps.explain.explain`.
+        """Return the contributions of nodes, edges and features to the predictions; see :func:`gcaps.explain.explain`.
 
         Args:
             X: graphs.
@@ -261,11 +261,11 @@ class GraphEstimator(Fitting):
 
     @abstractmethod
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
-        """Take up the state that :meth:`state` returned; ``target_`` and ``resolved_`` are set already."""
+        """Set the fitted state from the values of :meth:`state`; ``target_`` and ``resolved_`` are set already."""
 
     @property
     def describes(self) -> str:
-        """What predicts, in words."""
+        """Description of the model."""
         return type(self).__name__
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -324,8 +324,8 @@ class GraphClassifier(ClassifierMixin, ClassesMixin, GraphEstimator):  # type: i
 
         Args:
             X: graphs.
-            coverage: share of the sets that shall contain the true class, between 0 and 1.
-            by_class: cover each class by itself as often, also rare ones; sets are larger.
+            coverage: probability that a set contains the true class, between 0 and 1.
+            by_class: guarantee the coverage for each class separately; sets are larger.
 
         Returns:
             [G, C] whether each class is in the set; for several binary targets [G, T, 2]. A set may be empty: no class
@@ -363,11 +363,11 @@ class GraphRegressor(RegressorMixin, GraphEstimator):  # type: ignore[misc]
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
         """Return intervals that contain the true value with a probability of about ``coverage``.
 
-        Where the model has several members, intervals are wider where these disagree.
+        Intervals of ensembles are wider where the members disagree.
 
         Args:
             X: graphs.
-            coverage: share of the intervals that shall contain the true value, between 0 and 1.
+            coverage: probability that an interval contains the true value, between 0 and 1.
 
         Returns:
             [G, 2] lower and upper end in the units of ``y``, or [G, T, 2] where ``y`` has columns; infinite where there

@@ -1,4 +1,4 @@
-"""Fitting a model together with what it knows of its errors, on the training graphs alone."""
+"""Fitting of a model together with its uncertainty, on the training graphs alone."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gcaps.estimators.uncertainty import HOWS, How, Uncertainty
 from gcaps.kernels.multi_output import random_splits
 
 HELD_OUT = 5
-"""One graph in five is held out of the fit by ``"split"``."""
+"""``"split"`` holds out one graph in so many."""
 
 
 class Held(NamedTuple):
@@ -58,10 +58,10 @@ def fit_calibrated(
 
 
 def require_how(given: str) -> How:
-    """Return where calibration comes from, as it was asked for.
+    """Validate the kind of calibration.
 
     Raises:
-        ConfigError: there is no such way.
+        ConfigError: there is no such kind.
     """
     for how in HOWS:
         if given == how:
@@ -88,9 +88,9 @@ def measure(estimator: GraphEstimator, graphs: GraphSet, known: GraphSet) -> Non
     """Set ``uncertainty_`` of a fitted estimator from graphs that it was not fitted on.
 
     Args:
-        estimator: fitted.
-        graphs: with targets.
-        known: those that new graphs are compared with.
+        estimator: a fitted estimator.
+        graphs: calibration graphs with targets.
+        known: graphs of the applicability domain, which new graphs are compared with.
     """
     y = targets_of(graphs)
     rows = np.flatnonzero(has_target(y))
@@ -106,7 +106,7 @@ def measure(estimator: GraphEstimator, graphs: GraphSet, known: GraphSet) -> Non
 
 
 def _fit_cross(estimator: GraphEstimator, graphs: GraphSet, folds: int, options: FitOptions) -> None:
-    """Predict every graph in inner folds, then fit all of them."""
+    """Predict every graph in inner folds, then fit on all graphs."""
     prepared = PreparedSet(graphs)
     probe: Any = clone(estimator)
     problem = probe._start(prepared, np.arange(len(graphs)), options)
@@ -142,7 +142,7 @@ def _fold(
     store: Store,
     number: int,
 ) -> Held:
-    """Fit a copy on the training graphs of an inner fold, and predict the others; a finished fold is read."""
+    """Fit a copy on the training graphs of an inner fold and predict the others, or read a finished fold."""
     learn, check = split
     path, width = store.path(Member("calibration", estimator, chosen=True), number, split), problem.target.outputs
     if (done := read_fit(path, kept=False)) is None:
@@ -160,7 +160,7 @@ def _fold(
 
 
 def remove_folds(checkpoint: Path) -> None:
-    """Remove what a fit with ``keep_checkpoint`` left of inner folds beside its checkpoint."""
+    """Remove the inner folds that a fit with ``keep_checkpoint`` left next to its checkpoint."""
     Store(_folder(checkpoint)).remove()
 
 

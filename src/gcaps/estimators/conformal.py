@@ -1,8 +1,8 @@
-"""Conformal prediction: sets of classes and intervals of values that hold the truth as often as was asked for.
+"""Conformal prediction: sets of classes and intervals of values that contain the truth with a given probability.
 
-Graphs that a model was not fitted on have nonconformity scores: how badly the model's prediction agrees with what is
-true. A new graph's set holds whatever would not be more surprising than all but a share 1 − coverage of them (Vovk,
-Gammerman and Shafer, 2005; Sadinle, Lei and Wasserman, 2019, for classes: LAC). Nothing here knows graphs or models.
+The nonconformity score of a calibration graph, which the model was not fitted on, measures the disagreement of
+prediction and true target. The set of a new graph contains all values whose score does not exceed the quantile of these
+scores at the given coverage (Vovk, Gammerman and Shafer, 2005; for classes LAC: Sadinle, Lei and Wasserman, 2019).
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from gcaps.errors import ConfigError
 SPREAD_FLOOR = 0.1
 """Added to the spread of an ensemble, in standard deviations of the target, so that no interval has width 0."""
 ROUNDING = 1e-9
-"""Taken from (n + 1) · coverage before it is rounded up: 10 · 0.9 is a little more than 9 in some orders."""
+"""Subtracted from (n + 1) · coverage before rounding up, as floating-point products may exceed an integer."""
 
 
 class Nonconformity(NamedTuple):
     """Nonconformity scores of the known targets of calibration graphs."""
 
     values: Floats
-    """[N] 1 − probability of the true class, or |error| in standard deviations of the target, or that by the spread."""
+    """[N] 1 − probability of the true class, or |error| in standard deviations, optionally divided by the spread."""
     columns: Ints
-    """[N] the target that each belongs to; 0 for classes."""
+    """[N] number of the target; 0 for classes."""
     classes: Ints
-    """[N] the true class; −1 for one that no training graph has, 0 for values."""
+    """[N] number of the true class; −1 for a class unknown from training, 0 for values."""
 
 
 def require_coverage(coverage: float) -> None:
@@ -55,8 +55,8 @@ def nonconformity(task: Task, scores: Floats, y: Array, spread: Floats | None = 
     Args:
         task: what is predicted.
         scores: [n, C] probabilities, [n, T] those of the second class, or [n, T] standardised values.
-        y: [n] class numbers, −1 for a class that the model does not know; or [n, T] with NaN where a value is missing.
-        spread: [n, T] of standardised values by the members of an ensemble; None: all errors count the same.
+        y: [n] class numbers, −1 for an unknown class; or [n, T] with NaN where a value is missing.
+        spread: [n, T] standard deviation of the standardised values of an ensemble; None: errors are not scaled.
     """
     if task == "classification":
         known = np.maximum(y, 0)
@@ -76,8 +76,8 @@ def nonconformity(task: Task, scores: Floats, y: Array, spread: Floats | None = 
 def thresholds(found: Nonconformity, coverage: float, targets: int, classes: int, *, by_class: bool = False) -> Floats:
     """Return the threshold [T, C] of each target and class; the same for all classes unless ``by_class``.
 
-    With ``by_class``, every class is covered by itself (Mondrian, or class-conditional, conformal prediction): that
-    takes more calibration graphs, as only those of the class count.
+    With ``by_class``, each class has its own threshold (Mondrian, or class-conditional, conformal prediction), which
+    takes more calibration graphs, as only those of the class are used.
     """
     require_coverage(coverage)
     table = np.empty((targets, classes))

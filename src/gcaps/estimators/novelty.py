@@ -1,8 +1,7 @@
-"""Applicability domain: how similar a graph is to the training graphs, whatever the method that predicts.
+"""Applicability domain: similarity of graphs to the training graphs, independently of the method.
 
 Similarity is Σ min / Σ max over counts of substructures (Ruzicka; Tanimoto for bits): circular substructures of
-molecules, as chemists compare them (ECFP4), and else the colors of two Weisfeiler-Lehman refinements, with the deciles
-that node attributes fall in.
+molecules (ECFP4); for other graphs the colors of two Weisfeiler-Lehman refinements, and the deciles of node attributes.
 """
 
 from __future__ import annotations
@@ -25,31 +24,31 @@ from gcaps.kernels.gram import intersections
 from gcaps.kernels.weisfeiler_lehman import color_counts, refine
 
 MAX_GRAPHS = 2000
-"""Training graphs that are kept to compare with: more are drawn from."""
+"""Most training graphs that are kept; of more, a random sample is."""
 MAX_COUNTS = 1 << 20
-"""Counts of substructures that are kept of them together (12 MiB)."""
+"""Most counts of substructures that are kept for all of them (12 MiB)."""
 REFINEMENTS = 2
 RADIUS = 2
 """Of circular substructures: ECFP4."""
 MAX_ATTRIBUTES = 64
-"""Node attributes that are compared: the first ones."""
+"""Most node attributes that are compared, the first ones."""
 PERCENTILE = 0.99
-"""A graph is flagged if it is less similar to the training graphs than this share of them is to the others."""
+"""A graph is novel if this share of the training graphs is more similar to another training graph than it is."""
 NODES = 1 << 18
-"""Nodes of the graphs that are compared together."""
+"""Most nodes of the graphs that are compared together."""
 
 
 class Novelty(NamedTuple):
-    """How a graph compares with the training graphs."""
+    """Similarity of graphs to the training graphs."""
 
     similarity: Floats
     """[G] to the most similar training graph, from 0 to 1."""
     nearest: Array
-    """[G] its name."""
+    """[G] name of that training graph."""
     percentile: Floats
     """[G] share of the training graphs that are more similar to another one than this graph is to any."""
     novel: Array
-    """[G] whether it is unlike anything seen: ``percentile`` is 0.99 or more."""
+    """[G] whether ``percentile`` is at least :data:`PERCENTILE`."""
 
 
 class DomainState(Page):
@@ -93,7 +92,7 @@ class Substructures(FeatureKernel):
         return found
 
     def _attributes(self, graphs: GraphSet) -> SubstructureCounts:
-        """Count the deciles that attributes of nodes fall in; all attributes together weigh as one refinement."""
+        """Count the deciles of node attributes; all attributes together have the weight of one refinement."""
         width = len(self.deciles_)
         x = np.zeros((graphs.num_nodes, 0)) if graphs.x is None else np.asarray(graphs.x, np.float64)
         if x.shape[1] < width:
@@ -163,7 +162,7 @@ class Domain:
 
     @classmethod
     def of(cls, graphs: GraphSet, seed: int) -> Self:
-        """Keep what new graphs are compared with; of many training graphs a random part."""
+        """Return the domain of training graphs; of many, a random sample is kept."""
         chosen = np.arange(len(graphs))
         if len(chosen) > MAX_GRAPHS:
             chosen = np.sort(np.random.default_rng([seed, 7]).choice(len(chosen), MAX_GRAPHS, replace=False))
@@ -180,7 +179,7 @@ class Domain:
         return cls(kernel, np.array([str(name) for name in graphs.ids[chosen]]), own)
 
     def compare(self, graphs: GraphSet) -> Novelty:
-        """Compare graphs with the training graphs; some of them are in memory at a time."""
+        """Compare graphs with the training graphs, in chunks of bounded memory."""
         parts = [self.kernel.similarities(part) for part in graphs.chunks(NODES)] if len(graphs) else []
         best = np.concatenate([part.max(axis=1) for part in parts]) if parts else np.zeros(0)
         at = np.concatenate([part.argmax(axis=1) for part in parts]) if parts else np.zeros(0, np.int64)
@@ -209,7 +208,7 @@ class Domain:
 
     @classmethod
     def restored(cls, arrays: dict[str, Array], values: Any) -> Self:
-        """Take up what :meth:`state` returned."""
+        """Restore a domain from the values that :meth:`state` returned."""
         found = validated(DomainState, values, "the training graphs that new ones are compared with", ModelError)
         kernel = Substructures(found.molecules).restore(arrays, found.kernel)
         own = require_array(arrays, "own", "f", (len(found.names),))
@@ -224,7 +223,7 @@ def _of_molecules(graphs: GraphSet) -> tuple[Ints, Hashes, Floats]:
 
 
 def _side_by_side(graphs: GraphSet, *parts: SubstructureCounts) -> SubstructureCounts:
-    """Return the counts of several kinds of substructures of each graph."""
+    """Concatenate the counts of several kinds of substructures for each graph."""
     graph = np.concatenate([np.repeat(np.arange(len(graphs)), np.diff(part.ptr)) for part in parts])
     order = np.argsort(graph, kind="stable")
     hashes, counts = (np.concatenate([getattr(part, name) for part in parts])[order] for name in ("hashes", "counts"))

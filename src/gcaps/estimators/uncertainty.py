@@ -1,6 +1,6 @@
-"""What a model knows of its own errors: calibrated probabilities, conformal sets and intervals, and its domain.
+"""Uncertainty of a model: calibrated probabilities, conformal sets and intervals, and its applicability domain.
 
-It is measured on graphs that the model was not fitted on, and kept beside any estimator as small arrays.
+It is measured on graphs that the model was not fitted on, and saved with any estimator as small arrays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from gcaps.estimators.stacking import Calibration, Truth, calibrate
 from gcaps.kernels.base import State, require_array
 
 How = Literal["cross", "split"]
-"""Where the scores come from: inner folds of the training graphs, or graphs that the model was never fitted on."""
+"""Source of the scores: inner folds of the training graphs, or graphs that were held out of the fit."""
 HOWS: tuple[How, ...] = get_args(How)
 Slope = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 DAMAGED = "the calibration of the model is damaged"
@@ -68,11 +68,11 @@ class Uncertainty:
 
         Args:
             target: what is predicted.
-            how: where the predictions come from.
+            how: source of the predictions.
             scores: [n, ·] probabilities, or standardised values.
             y: [n] or [n, T] encoded targets.
-            spread: [n, T] of standardised values; None: there is none.
-            domain: the training graphs.
+            spread: [n, T] standard deviation of the standardised values of an ensemble, if any.
+            domain: applicability domain.
         """
         found = nonconformity(target.task, scores, y, spread)
         if not len(found.values):
@@ -97,8 +97,8 @@ class Uncertainty:
 
         Args:
             values: [n, T] in the units of the target.
-            coverage: share of the intervals that shall hold the truth.
-            spread: [n, T] of the members of an ensemble, in the same units; None: there is one member.
+            coverage: probability that an interval contains the true value.
+            spread: [n, T] standard deviation over the members of an ensemble, in the same units, if any.
         """
         target = self.target
         if target.scale is None:
@@ -126,7 +126,7 @@ class Uncertainty:
 
     @classmethod
     def restored(cls, target: Target, arrays: dict[str, Array], values: Any) -> Self:
-        """Take up what :meth:`state` returned.
+        """Restore the uncertainty from the values that :meth:`state` returned.
 
         Raises:
             ModelError: it is damaged, or belongs to other targets.

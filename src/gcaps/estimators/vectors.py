@@ -14,9 +14,9 @@ from gcaps.estimators.base import GraphEstimator
 from gcaps.estimators.kernel_svm import KernelEstimator
 
 SMALLEST = 1e-10
-"""Eigenvalues below this share of the largest are rounding errors."""
+"""Eigenvalues below this share of the largest are treated as zero."""
 VALUES = 1 << 24
-"""Distances that are computed at a time."""
+"""Most distances that are computed at a time."""
 Distance = Literal["euclidean", "cosine"]
 
 
@@ -24,7 +24,7 @@ class GraphVectors:
     """Computes the vectors of graphs.
 
     - Networks and SVMs on random capsules: the vector before the fully connected layers (readout).
-    - Trees: the histogram, fingerprint or descriptors that they are grown on.
+    - Trees: the histogram, fingerprint or descriptors that they are fitted to.
     - Kernels: Nyström features on the support graphs S of the SVM, φ(G) = Λ^(−1/2) Vᵀ k(S, G) with
       k(S, S) = V Λ Vᵀ. Their inner products are the kernel's values where G or H is a support graph, and the best
       approximation by S elsewhere; columns are ordered by their eigenvalue.
@@ -50,7 +50,7 @@ class GraphVectors:
 
     @property
     def describes(self) -> str:
-        """What the vectors are, in words."""
+        """Description of the vectors."""
         if self._features is not None:
             support, kept = self._features.shape
             return f"Nyström features of {type(self._estimator.kernel_).__name__}, {kept} on {support} support graphs"
@@ -111,7 +111,7 @@ def nearest(
             gaps = np.sqrt(np.maximum(squared, 0))
         if same:
             gaps[np.arange(len(part)), np.arange(first, first + len(part))] = np.inf
-        if distance == "euclidean":  # differences of large squares are not exact: of the candidates, compute them again
+        if distance == "euclidean":  # cancellation: compute those of the candidates again
             places = np.argpartition(gaps, min(k + 8, gaps.shape[1] - 1), axis=1)[:, : k + 8]
             places = np.sort(places, axis=1)
             exact = np.sqrt(((part[:, None] - base[places]) ** 2).sum(axis=2))
@@ -125,7 +125,7 @@ def nearest(
 
 
 def _unit(vectors: Floats) -> Any:
-    """Scale vectors to length 1; zero vectors stay."""
+    """Scale vectors to length 1, except zero vectors."""
     found = np.asarray(vectors, np.float64)
     lengths = np.linalg.norm(found, axis=1, keepdims=True)
     return found / np.where(lengths > 0, lengths, 1.0)

@@ -1,8 +1,8 @@
 """Coverage of conformal sets and intervals, and calibration, of cross-validated predictions.
 
-Each fold's sets, intervals and temperature come from the predictions of the other folds of its repetition: these are of
-graphs that their model was not fitted on, as is the fold itself, and no target of the fold is used. It is what
-:meth:`gcaps.estimators.base.GraphEstimator.fit_calibrated` does with inner folds.
+Sets, intervals and temperature of a fold are fitted to the predictions of the other folds of its repetition, for graphs
+that their models were not fitted on; no target of the fold is used. This corresponds to
+:meth:`gcaps.estimators.base.GraphEstimator.fit_calibrated` with inner folds.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from gcaps.evaluation.diagnostics import expected_calibration_error
 from gcaps.evaluation.result import FoldResult
 
 PROMISED = (0.8, 0.9, 0.95)
-"""Coverages that are compared with the measured ones."""
+"""Nominal coverages that are compared with the measured ones."""
 SIZED = 0.9
-"""Coverage whose sets or intervals are measured."""
+"""Nominal coverage for which the size of sets or intervals is reported."""
 LEAST = 19
-"""Fewer calibration graphs give sets of all classes, or infinite intervals, for a coverage of 0.95."""
+"""Least number of calibration graphs; fewer give sets of all classes, or infinite intervals, for coverage 0.95."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """Promised and measured coverage of the predictions of all folds together."""
+    """Measured coverage of the predictions of all folds together."""
 
     measured: dict[float, float]
-    """For each of :data:`PROMISED` the share of the true targets that their set or interval holds."""
+    """For each of :data:`PROMISED` the share of the true targets within their set or interval."""
     deviation: dict[float, float]
     """Standard deviation of that share over the folds."""
     size: float
@@ -63,7 +63,7 @@ def coverage_of(repetitions: Sequence[Sequence[FoldResult]]) -> Coverage | None:
         repetitions: the folds of each repetition of cross-validation.
 
     Returns:
-        None where no fold has at least :data:`LEAST` calibration graphs, or the method has no probabilities.
+        None if no fold has at least :data:`LEAST` calibration graphs, or the method has no probabilities.
     """
     every = [fold for folds in repetitions for fold in folds]
     if not every or (every[0].task != "regression" and not all(fold.scores for fold in every)):
@@ -123,7 +123,7 @@ def _joined(parts: Sequence[_Part]) -> _Part | None:
 
 
 def _covered(task: Task, known: _Part, test: _Part, coverage: float) -> tuple[Array, Floats]:
-    """Return for each known target of ``test`` whether its set or interval holds it, and the sizes of all of these."""
+    """Return for each known target of ``test`` whether its set or interval contains it, and the size of that."""
     if task == "regression":
         scale = np.nanstd(known.y, axis=0)
         scale = np.where(np.isfinite(scale) & (scale > 0), scale, 1.0)

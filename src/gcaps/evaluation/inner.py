@@ -1,4 +1,4 @@
-"""Inner folds: what settings are worth on training graphs alone, which decides between them."""
+"""Inner folds: scores of settings on training graphs alone, by which settings are chosen."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def inner_folds(
     groups: Ints | None = None,
     validation: Ints | None = None,
 ) -> list[Fold]:
-    """Divide training graphs into folds; no other graph is looked at.
+    """Divide training graphs into folds; other graphs are not used.
 
     Args:
         graphs: the whole set.
         train: positions of the training graphs.
         count: number of folds; 1: a tenth of the graphs is held back.
-        seed: decides the folds.
+        seed: of the folds.
         task: what is predicted.
         split: see :func:`gcaps.evaluation.splits.folds_of`.
-        groups: [G] groups that are kept whole, in place of ``split``.
-        validation: graphs that the data set holds back for such choices; they are the only fold then.
+        groups: [G] groups that are not divided, instead of ``split``.
+        validation: validation graphs of the data set, if any, which are then the only fold.
 
     Raises:
-        DataError: no fold leaves two classes to learn from.
+        DataError: no fold has training graphs of two classes.
     """
     if validation is not None:
         folds = [Fold(np.setdiff1d(train, validation), validation)]
@@ -66,9 +66,9 @@ def inner_folds(
 
 @dataclass
 class InnerScore:
-    """The headline metric of settings on inner folds, as a function of both.
+    """The metric of settings on inner folds, as a function of both.
 
-    What the folds of a trial share, such as Gram matrices, is kept until settings change.
+    Computations that the folds of a trial share, such as Gram matrices, are kept until the settings change.
     """
 
     graphs: GraphSet
@@ -97,10 +97,10 @@ class InnerScore:
 def search_settings(
     worker: Worker, tuning: Tuning, fold: Fold, number: int
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Search settings on the training graphs of a fold of ``worker``; its test graphs are not looked at.
+    """Search settings on the training graphs of a fold of ``worker``; its test graphs are not used.
 
     Returns:
-        The best settings, and all that were tried with their inner metric, None where a trial failed.
+        The best settings, and all trials with their inner metric, None for those that did not finish.
     """
     from gcaps.evaluation.worker import fold_seed
 

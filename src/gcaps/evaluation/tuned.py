@@ -1,4 +1,4 @@
-"""Estimators that search the settings of a method when they are fitted."""
+"""Estimators whose fit searches the settings of a method."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def _transforms(estimator: _Tuned) -> bool:
 
 
 class _Tuned(BaseEstimator):  # type: ignore[misc]
-    """What both estimators share.
+    """Base class of the estimators with a search.
 
     Attributes:
         study_: the search: its trials, the best and the default one.
         best_settings_: settings of the best trial that differ from the method's default.
-        best_score_: mean of the metric over the inner folds in the best trial; too optimistic for new graphs.
-        best_estimator_: fitted with the best settings on all graphs of the fit.
+        best_score_: mean of the metric over the inner folds in the best trial; optimistically biased.
+        best_estimator_: estimator with the best settings, fitted on all graphs.
     """
 
     _task: ClassVar[str]
@@ -97,13 +97,13 @@ class _Tuned(BaseEstimator):  # type: ignore[misc]
         return self._task
 
     def predict(self, X: Any) -> Array:
-        """Return the prediction for each graph, in the words or units of ``y``."""
+        """Return the prediction for each graph, as in ``y``."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
     @available_if(_transforms)  # type: ignore[untyped-decorator]
     def transform(self, X: Any) -> Floats:
-        """Return the vectors [G, ·] of graphs, where the method has them."""
+        """Return the vectors [G, ·] of graphs; only for methods with ``transform``."""
         check_is_fitted(self)
         found: Floats = self.best_estimator_.transform(X)
         return found
@@ -129,16 +129,16 @@ class TunedClassifier(ClassifierMixin, _Tuned):  # type: ignore[misc]
 
     Args:
         method: name of the method.
-        settings: those to begin with; those that differ from their default are not searched.
-        n_trials: settings that are tried, the default among them.
+        settings: initial settings; those that differ from their default are not searched.
+        n_trials: number of trials, including the default settings.
         time_limit: ``"10m"`` or seconds, after which no trial begins; results then depend on the computer's speed.
         space: settings to search instead of the method's space.
         metric: by default accuracy.
         split: how inner folds are made: stratified, random, scaffold, group:COLUMN, ….
         inner_folds: number of inner folds.
-        pruner: rule by which trials are given up: median, hyperband or none.
+        pruner: rule by which trials are pruned: median, hyperband or none.
         n_jobs: processes that compute inner folds; with several, trials depend on which are done first.
-        random_state: decides inner folds, trials and training.
+        random_state: seed of inner folds, trials and training.
     """
 
     _task = "classification"

@@ -1,4 +1,4 @@
-"""``gcaps.tune``: search the settings of a method on inner folds of a set, in a folder from which it is continued."""
+"""``gcaps.tune``: resumable search over the settings of a method on inner folds of a set."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from gcaps.tuning.workers import fold_workers
 
 MAX_JOBS = 1024
 TRIALS = 50
-"""Trials where neither a number nor a time limit is given."""
+"""Default number of trials without a time limit."""
 
 
 def tune(
@@ -67,28 +67,28 @@ def tune(
 ) -> TuningStudy:
     """Search the settings of a method on inner folds of a set.
 
-    The value of the best trial is the best of several, so it is too optimistic; ``gcaps.evaluate(…, tune=20)`` searches
-    inside each fold and estimates what tuning gives on new graphs.
+    The value of the best trial is the best of several and so optimistically biased; ``gcaps.evaluate(…, tune=20)``
+    searches inside each fold and estimates the performance of tuned settings on new graphs.
 
     Args:
         graphs: a GraphSet or anything :func:`gcaps.load` takes.
         method: name of the method.
-        folder: where the journal, the best settings and the table of trials are written. A search that was interrupted
-            is continued by the same call. None: nothing is written.
-        trials: number of settings to try, the default among them; by default 50, or as many as time allows.
+        folder: for the journal, the best settings and the table of trials. The same call continues an interrupted
+            search. None: nothing is written.
+        trials: number of trials, including the default settings; by default 50, or as many as time allows.
         time_limit: ``"30m"`` or seconds, after which no trial begins.
-        config: settings to begin with: those that differ from their default are not searched.
+        config: initial settings; those that differ from their default are not searched.
         space: settings to search instead of the method's space: a TOML file, or a dictionary.
         metric: by default accuracy, ROC AUC or RMSE, by task.
         split: how inner folds are made, see :func:`gcaps.compare`: stratified, random, scaffold, group:COLUMN, ….
         folds: number of inner folds; 1 holds a tenth of the graphs back.
-        pruner: gives trials up whose first inner folds are worse than the median of others, or by Hyperband; or none.
-        seed: decides inner folds, trials and training. With one job, the same seed gives the same trials.
+        pruner: rule by which trials are pruned after their first inner folds: median, hyperband or none.
+        seed: of inner folds, trials and training. With one job, the same seed gives the same trials.
         jobs: processes that compute inner folds.
         task: ``"auto"``, ``"classification"``, ``"multilabel"`` or ``"regression"``.
         reading: further arguments of :func:`gcaps.load`.
-        command: how to continue, for the page; by default this call.
-        on_trial: called with the search and each trial that ends.
+        command: command to continue the search, shown on the page; by default this call.
+        on_trial: called with the search and each finished trial.
         on_fold: called with a trial after each inner fold.
     """
     require_optuna()

@@ -1,4 +1,4 @@
-"""A search over the settings of a method, as its folder has it: plan, trials, best settings, table."""
+"""A search over the settings of a method and its folder: plan, trials, best settings and table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TABLE = "trials.csv"
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """What a search is a function of, as ``study.json`` has it."""
+    """All inputs of a search, saved as ``study.json``."""
 
     __pydantic_config__ = STRICT
 
@@ -54,16 +54,16 @@ class StudyPlan:
     seed: Seed
     pruner: Pruning
     settings: dict[Name, Any]
-    """The settings that trials begin with; those that are not searched are fixed."""
+    """Initial settings; those outside ``space`` are fixed."""
     space: Space
     command: str = ""
-    """How to continue it."""
+    """Command that continues it."""
     created: Name = ""
     versions: dict[Name, Name] = field(default_factory=dict)
     format: Annotated[int, Field(ge=FORMAT, le=FORMAT)] = FORMAT
 
     def difference(self, other: StudyPlan) -> str:
-        """Name what two searches differ in; empty where they are the same."""
+        """Return the name of an input in which two searches differ; empty if they are the same."""
         ignored = ("command", "created", "versions", "inner")
         names = [name for name in asdict(self) if name not in ignored]
         changed = [name for name in [*names, "inner"] if getattr(self, name) != getattr(other, name)]
@@ -76,7 +76,7 @@ class TuningStudy:
     """A search and its trials.
 
     Attributes:
-        plan: what was searched, and how.
+        plan: inputs of the search.
         trials: all trials, in the order in which they began; the first has the default settings.
     """
 
@@ -85,17 +85,17 @@ class TuningStudy:
 
     @property
     def metric(self) -> Metric:
-        """The metric that decides."""
+        """The metric of the search."""
         return metric_for(self.plan.task, self.plan.metric)
 
     @property
     def done(self) -> list[Trial]:
-        """Trials whose inner folds are all done."""
+        """Trials that finished all inner folds."""
         return [trial for trial in self.trials if trial.state == "done" and trial.value is not None]
 
     @property
     def default(self) -> Trial | None:
-        """The trial of the default settings, once it is done."""
+        """The trial of the default settings, if it is finished."""
         return next((trial for trial in self.done if trial.number == 0), None)
 
     @property
@@ -103,7 +103,7 @@ class TuningStudy:
         """The trial with the best value, the first of equals.
 
         Raises:
-            GcapsError: none is done.
+            GcapsError: no trial is finished.
         """
         if not self.done:
             raise GcapsError("no trial of the search is done yet; run the same command again")
@@ -115,12 +115,12 @@ class TuningStudy:
         return changed_settings(self.plan.method, {**self.plan.settings, **self.best.changes})
 
     def estimator(self, random_state: int = 0) -> GraphEstimator:
-        """Return an estimator with the best settings, not fitted."""
+        """Return an unfitted estimator with the best settings."""
         return make_estimator(self.plan.method, self.best_settings, random_state, self.plan.task)
 
     @classmethod
     def read(cls, folder: str | Path) -> TuningStudy:
-        """Read the folder of a search; it is not changed.
+        """Read the folder of a search without changing it.
 
         Raises:
             GcapsError: it is no such folder, or damaged.
@@ -163,7 +163,7 @@ def is_study(folder: Path) -> bool:
 
 
 def is_begun(folder: Path) -> bool:
-    """Whether a folder is empty, or holds only what a search writes before its description, or the draft of that."""
+    """Whether a folder is empty or holds only the files that a search writes first."""
     begun = {LOCK, JOURNAL, f"{JOURNAL}.lock", FILE}
     return folder.is_dir() and all(
         entry.name in begun or entry.name.startswith(f".{FILE}.") for entry in folder.iterdir()
@@ -171,7 +171,7 @@ def is_begun(folder: Path) -> bool:
 
 
 def search_of(plan: StudyPlan, storage: Any) -> Search:
-    """Return the search of a plan, with the trials that its storage has."""
+    """Return the search of a plan, with the trials of its storage."""
     metric = metric_for(plan.task, plan.metric)
     folds = plan.folds
     return Search(plan.space, plan.settings, folds, metric.greater_is_better, plan.seed, plan.pruner, storage)
@@ -198,7 +198,7 @@ def settings_toml(study: TuningStudy) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a text without characters that end a line or cannot be printed."""
+    """Replace line breaks and unprintable characters of a text."""
     return "".join(char if char.isprintable() else "�" for char in text)
 
 
