@@ -27,7 +27,7 @@ from gcaps.estimators.search import Search, Standing
 from gcaps.estimators.stacking import IDENTITY, Calibration, Truth, Weighing, weigh
 
 LEAST_WEIGHT = 0.02
-"""Members with a smaller weight are left out: a prediction costs as much with them as with any other."""
+"""Members with a smaller weight are left out, as their predictions cost as much as those of others."""
 LEAST_COSTLY_WEIGHT = 0.04
 """The same for networks of several inner folds, which cost most to keep."""
 
@@ -50,7 +50,7 @@ class WeightedMethods(GraphEstimator):
 
     @property
     def config(self) -> EnsembleConfig:
-        """The settings; estimators are given as their method's name."""
+        """The settings; estimators are represented by their method's name."""
         fields = [name for name in EnsembleConfig.model_fields if name != "methods" and hasattr(self, name)]
         given: Any = self.methods
         if not isinstance(given, str):
@@ -58,7 +58,7 @@ class WeightedMethods(GraphEstimator):
         return EnsembleConfig.parse({"methods": given, **{name: getattr(self, name) for name in fields}})
 
     def prepare(self, prepared: PreparedSet) -> None:
-        """Prepare every member, unless time is limited: then each is prepared when it is its turn."""
+        """Prepare every member; with a time limit, each is prepared when it is fitted."""
         config = resolve(self.config, prepared.graphs, task=self._task)[0]
         if config.time_limit is not None:
             return
@@ -69,7 +69,7 @@ class WeightedMethods(GraphEstimator):
 
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:
         """Fit members on some graphs of a prepared set, and weigh them."""
-        self._seed()  # raises for what is none
+        self._seed()  # raises if it is not valid
         began = now()
         problem = self._start(prepared, train, options)
         config, self.resolution_ = resolve(self.config, prepared.graphs, train, problem.target.task)
@@ -93,7 +93,7 @@ class WeightedMethods(GraphEstimator):
         return self
 
     def _fit_plain(self, prepared: PreparedSet, train: Ints, members: list[Member], options: FitOptions) -> None:
-        """Fit every member on all training graphs; they have the same weight."""
+        """Fit every member on all training graphs, with equal weights."""
         shared: FitOptions = {**options, "watch": None, "checkpoint": None}  # the mean has no curves of its own
         standings = []
         self.estimators_ = []
@@ -116,7 +116,7 @@ class WeightedMethods(GraphEstimator):
         options: FitOptions,
         began: float,
     ) -> None:
-        """Weigh members on inner folds, leave out those that count little, fit the others on all training graphs."""
+        """Weigh members on inner folds, leave out those of small weight, fit the others on all training graphs."""
         say = options.get("say") or (lambda line: None)
         shared = FitOptions(sample_weight=options.get("sample_weight"), groups=options.get("groups"))
         store = Store.of(options.get("checkpoint"), prepared, problem, options)
@@ -152,7 +152,7 @@ class WeightedMethods(GraphEstimator):
             store.remove()
 
     def _take(self, found: Weighing, standings: list[Standing], done: list[Standing]) -> None:
-        """Set what predicts, and the leaderboard."""
+        """Set the fitted members, weights and leaderboard."""
         own = [k for k, s in enumerate(done) if s.model is not None]
         weights = found.weights[own] / found.weights[own].sum()
         self.rule_, self.weights_ = found.rule, weights
@@ -184,7 +184,7 @@ class WeightedMethods(GraphEstimator):
         Store(folder).remove()
 
     def release(self) -> None:
-        """Let go of graphs that members keep."""
+        """Release the graphs that members keep."""
         for member in self.estimators_:
             member.release()
 
@@ -237,7 +237,7 @@ class WeightedMethods(GraphEstimator):
 
     @property
     def describes(self) -> str:
-        """What predicts, in words."""
+        """Description of the model."""
         if self.rule_ == "mean":
             several = {member.describes for member in self.estimators_}
             if len(self.estimators_) > 1 and (len(several) == 1 or not self.leaderboard_):
@@ -248,7 +248,7 @@ class WeightedMethods(GraphEstimator):
 
     @property
     def members(self) -> list[GraphEstimator]:
-        """The estimators that are saved in folders of their own."""
+        """The estimators that are saved in separate folders."""
         return self.estimators_
 
     def state(self) -> State:
@@ -263,7 +263,7 @@ class WeightedMethods(GraphEstimator):
         }
 
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:
-        """Take up weights and calibrations; :mod:`gcaps.persistence` sets ``estimators_``."""
+        """Set weights and calibrations; :mod:`gcaps.persistence` sets ``estimators_``."""
         self.rule_, self.weights_ = values["rule"], np.asarray(values["weights"], np.float64)
         self.calibrations_ = [Calibration.from_dict(one) for one in values["calibrations"]]
         self.leaderboard_, self.chosen_ = values["leaderboard"], values["chosen"]
@@ -279,7 +279,7 @@ def _memory(config: EnsembleConfig, prepared: PreparedSet) -> Memory:
 
 
 def _pruned(done: list[Standing], weights: Floats) -> list[int]:
-    """Return the positions of the members that are kept; the others are told why not."""
+    """Return the positions of the members that are kept; set the reason for the others."""
     kept = []
     for k, (standing, weight) in enumerate(zip(done, weights, strict=True)):
         least = LEAST_COSTLY_WEIGHT if standing.models else LEAST_WEIGHT
@@ -293,14 +293,14 @@ def _pruned(done: list[Standing], weights: Floats) -> list[int]:
 class GraphEnsemble(GraphClassifier, WeightedMethods):
     """Several methods whose class probabilities are calibrated, weighed and averaged.
 
-    Every member predicts the training graphs in inner folds. On these predictions probabilities are calibrated and
-    weights are found: equal ones, those of a regularised stacker, or those of greedy selection, whichever does best on
-    graphs that it was not fitted to; simpler ones are preferred. Members whose weight is small are left out, the others
-    are fitted on all training graphs; of networks the models of the inner folds are kept and averaged.
+    Every member predicts the training graphs in inner folds. Probabilities are calibrated and weights are found on these
+    predictions: equal weights, those of a regularised stacker, or those of greedy selection, whichever is best on graphs
+    that it was not fitted to; simpler rules are preferred. Members of small weight are left out, the others are fitted
+    on all training graphs; of networks the models of the inner folds are kept and averaged.
 
     Args:
         methods: names of methods or estimators, cheapest and strongest first; ``"gcaps+descriptors"`` is gcaps with
-            ``extra_features="descriptors"``. ``"auto"``: what suits the task and the number of graphs.
+            ``extra_features="descriptors"``. ``"auto"``: by task and number of graphs.
         weights: of calibrated members: ``"equal"``, ``"stacked"``, ``"greedy"``, or the ``"best"`` of these;
             ``"mean"``: the plain mean of members with their default settings, without inner folds.
         inner_folds: folds of the training graphs.
@@ -315,8 +315,8 @@ class GraphEnsemble(GraphClassifier, WeightedMethods):
         estimators_: the fitted members that predict.
         weights_: [M] their weights.
         rule_: how the weights were found.
-        leaderboard_: a row for each member: inner score and its standard error, weight, what leaving it out costs,
-            seconds, and why it is left out.
+        leaderboard_: a row for each member: inner score and its standard error, weight, increase of
+            the loss without it, seconds, and the reason if it is left out.
     """
 
     def __init__(
@@ -342,7 +342,7 @@ class GraphEnsembleRegressor(GraphRegressor, WeightedMethods):
 
     Args:
         methods: names of methods or estimators, cheapest and strongest first; ``"gcaps+descriptors"`` is gcaps with
-            ``extra_features="descriptors"``. ``"auto"``: what suits the task and the number of graphs.
+            ``extra_features="descriptors"``. ``"auto"``: by task and number of graphs.
         weights: of members: ``"equal"``, ``"stacked"``, ``"greedy"``, or the ``"best"`` of these; ``"mean"``: the plain
             mean of members with their default settings, without inner folds.
         inner_folds: folds of the training graphs.
@@ -355,8 +355,8 @@ class GraphEnsembleRegressor(GraphRegressor, WeightedMethods):
         estimators_: the fitted members that predict.
         weights_: [M] their weights.
         rule_: how the weights were found.
-        leaderboard_: a row for each member: inner score and its standard error, weight, what leaving it out costs,
-            seconds, and why it is left out.
+        leaderboard_: a row for each member: inner score and its standard error, weight, increase of
+            the loss without it, seconds, and the reason if it is left out.
     """
 
     def __init__(

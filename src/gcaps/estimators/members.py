@@ -18,7 +18,7 @@ from gcaps.training.random_capsules import COPIES
 INSTALLED_SHARE = 0.8
 """Share of the installed memory that Gram matrices may take by default."""
 SINGLE = {"ensemble_size": 1}
-"""Of a network whose inner folds are averaged: they are an ensemble already."""
+"""Settings of a network whose inner folds are averaged, which is an ensemble already."""
 
 
 class Member(NamedTuple):
@@ -28,7 +28,7 @@ class Member(NamedTuple):
     """Unique among the members."""
     estimator: GraphEstimator
     chosen: bool
-    """Whether the caller gave it, so that its failure is an error."""
+    """Whether it was given by the caller, so that its failure is an error."""
 
     @property
     def effort(self) -> float:
@@ -37,9 +37,9 @@ class Member(NamedTuple):
 
     @property
     def bagged(self) -> bool:
-        """Whether the models of the inner folds are kept and averaged, instead of one that is fitted on all graphs.
+        """Whether the models of the inner folds are kept and averaged, instead of one fitted on all graphs.
 
-        Networks are: they cost most to train, and gain most from averaging.
+        This holds for networks, which cost most to train and gain most from averaging.
         """
         return bool(self.estimator.method) and isinstance(self.estimator.config, TrainingConfig)
 
@@ -71,7 +71,7 @@ def gram_mib(estimator: GraphEstimator, prepared: PreparedSet, training: int) ->
         training: number of training graphs.
 
     Returns:
-        What is kept for the whole set, and what is needed for a while.
+        Memory kept for the whole set, and temporary memory.
     """
     if isinstance(estimator, KernelEstimator):
         whole = len(prepared.graphs)
@@ -89,14 +89,14 @@ def installed_mib() -> float:
 
 @dataclass
 class Memory:
-    """Gram matrices that fit in a number of MiB."""
+    """Memory for Gram matrices, in MiB."""
 
     prepared: PreparedSet
     mib: float
     kept: float = 0.0
 
     def admits(self, member: Member, training: int) -> str | None:
-        """Reserve a member's memory, or say why there is not enough."""
+        """Reserve a member's memory, or return the reason if there is not enough."""
         own, working = gram_mib(member.estimator, self.prepared, training)
         left = self.mib - self.kept
         if own + working > left:

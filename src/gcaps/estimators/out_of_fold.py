@@ -1,4 +1,4 @@
-"""Predictions of training graphs by members that were not fitted on them: computed in processes, kept in files."""
+"""Out-of-fold predictions of training graphs by the members of an ensemble, computed in processes, kept in files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gcaps.kernels.multi_output import random_splits
 from gcaps.kernels.svm import inner_splits
 
 NESTED = 5
-"""Blocks in which a single group of held-out graphs is judged."""
+"""Number of blocks into which the held-out graphs of a single fold are divided."""
 
 
 class InnerFolds(NamedTuple):
@@ -38,7 +38,7 @@ class InnerFolds(NamedTuple):
     rows: Ints
     """[R] all held-out graphs, ascending."""
     blocks: Ints
-    """[R] the block in which each is judged: its fold, or a part of the only fold."""
+    """[R] block of each: its fold, or a part of the only fold."""
 
     @property
     def several(self) -> bool:
@@ -47,10 +47,10 @@ class InnerFolds(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, folds: int, seed: int, options: FitOptions) -> Self | None:
-        """Divide the training graphs, keeping groups whole; the validation graphs, where there are some, are one fold.
+        """Divide the training graphs without dividing groups; validation graphs, if there are any, are the only fold.
 
         Returns:
-            None where there are too few graphs, or a fold would train on a single class.
+            None if there are too few graphs, or a fold would train on a single class.
         """
         train, y = problem.train, problem.y[problem.train]
         groups, validation = options.get("groups"), options.get("validation")
@@ -76,7 +76,7 @@ class InnerFolds(NamedTuple):
 
 
 def _teaches(problem: Problem, y: Array) -> bool:
-    """Whether there are two graphs or more, and two classes where there are classes."""
+    """Whether there are at least two graphs, and two classes unless targets are values."""
     known = y[~np.isnan(y)] if y.dtype.kind == "f" else y
     return len(y) > 1 and (problem.target.task == "regression" or len(np.unique(known)) > 1)
 
@@ -89,7 +89,7 @@ class FoldFit(NamedTuple):
     fit_seconds: float
     predict_seconds: float
     model: GraphEstimator | None
-    """The fitted member, where it is kept."""
+    """The fitted member, if it is kept."""
 
 
 def comparable(member: GraphEstimator, target: Target, scores: Floats) -> Floats:
@@ -109,11 +109,11 @@ def comparable(member: GraphEstimator, target: Target, scores: Floats) -> Floats
 
 @dataclass(frozen=True)
 class Store:
-    """A folder with a file, or a folder, for each result; what does not belong to the same fit is ignored.
+    """A folder with a file, or a folder, for each result; results of other fits are ignored.
 
     Args:
         folder: its path; None: nothing is kept.
-        identity: everything that the fit is a function of, members and folds aside.
+        identity: all inputs of the fit, except members and folds.
     """
 
     folder: Path | None
@@ -137,7 +137,7 @@ class Store:
         return cls(Path(folder), json.dumps(facts, sort_keys=True, default=str))
 
     def path(self, member: Member, fold: int, split: tuple[Ints, Ints]) -> Path | None:
-        """Return where a result is kept, without a suffix."""
+        """Return the path of a result, without a suffix."""
         if self.folder is None:
             return None
         parameters = sorted((k, repr(v)) for k, v in member.estimator.get_params(deep=False).items())
@@ -146,7 +146,7 @@ class Store:
         return self.folder / f"{member.name.replace('/', '-')}-{fold}-{key}"
 
     def remove(self) -> None:
-        """Remove the folder of a fit that is over."""
+        """Remove the folder of a finished fit."""
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -158,7 +158,7 @@ def digest(values: Array) -> str:
 
 
 def read_fit(path: Path | None, *, kept: bool) -> FoldFit | None:
-    """Read a result; None where there is none, or it is damaged."""
+    """Read a result; return None if there is none, or it is damaged."""
     if path is None:
         return None
     try:
@@ -174,7 +174,7 @@ def read_fit(path: Path | None, *, kept: bool) -> FoldFit | None:
 
 
 def write_fit(path: Path, fit: FoldFit) -> None:
-    """Write a result atomically: the model first, so that a result with scores is whole."""
+    """Write a result atomically: the model first, so that a result with scores is complete."""
     if fit.model is not None:
         fit.model.save(path.with_name(path.name + ".model"))
     with replacing(path.with_name(path.name + ".npz")) as draft, draft.open("wb") as file:

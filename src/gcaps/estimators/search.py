@@ -1,4 +1,4 @@
-"""One member of an ensemble after the other on inner folds, within limits of time and memory."""
+"""Fitting of the members of an ensemble on inner folds, within limits of time and memory."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from gcaps.estimators.out_of_fold import FoldFit, Folds
 from gcaps.estimators.stacking import Truth, weigh
 
 PATIENCE = 3
-"""Members one after the other without a better ensemble, after which a search with a time limit ends."""
+"""Number of successive members without improvement after which a search with a time limit ends."""
 
 
 @dataclass
 class Standing:
-    """What became of a member."""
+    """Outcome of a member."""
 
     member: Member
     scores: Floats | None = None
-    """[R, ·] of the held-out graphs."""
+    """[R, ·] predictions of the held-out graphs."""
     models: list[GraphEstimator] = field(default_factory=list)
-    """Of the inner folds, where they are kept."""
+    """Models of the inner folds, if they are kept."""
     model: GraphEstimator | None = None
-    """What predicts."""
+    """The final model; None if the member is left out."""
     score: float | None = None
     """Accuracy, mean ROC AUC or R² of the held-out graphs."""
     error: float | None = None
@@ -42,9 +42,9 @@ class Standing:
     refit: float = 0.0
     """Estimated seconds of the fit on all training graphs."""
     without: float | None = None
-    """By how much the loss on held-out graphs grows when it is left out."""
+    """Increase of the loss on held-out graphs when it is left out."""
     reason: str = ""
-    """Why it is left out."""
+    """Reason for leaving it out."""
 
     def row(self, weight: float) -> dict[str, Any]:
         """Return its row of the leaderboard."""
@@ -63,24 +63,24 @@ class Standing:
 
 @dataclass
 class Search:
-    """Predicts training graphs by one member after the other, as long as there is time."""
+    """Predicts training graphs by one member after the other within a time limit."""
 
     folds: Folds
     truth: Truth
     rule: str
     memory: Memory
     ends: float | None
-    """When time is up."""
+    """Time of the clock at which the limit is reached."""
     now: Callable[[], float]
     say: Callable[[str], None]
     paces: list[float] = field(default_factory=list)
-    """Seconds of the first fold for a unit of effort, of each member that was timed."""
+    """Seconds of the first fold per unit of effort, for each timed member."""
 
     def run(self, members: list[Member]) -> list[Standing]:
-        """Return what became of each member; at least one has predictions.
+        """Return the outcome of each member; at least one has predictions.
 
         Raises:
-            GcapsError: a member that the caller chose failed, or all did.
+            GcapsError: a member chosen by the caller failed, or all failed.
         """
         standings = [Standing(member) for member in members]
         best, since = np.inf, 0
@@ -113,7 +113,7 @@ class Search:
         return standings
 
     def _fit(self, standing: Standing, standings: list[Standing], *, first: bool) -> None:
-        """Fit a member on the inner folds, or set the reason why not."""
+        """Fit a member on the inner folds, or set the reason for leaving it out."""
         member, count = standing.member, len(self.folds.inner.splits)
         began = self.now()
         alone = 0 if self.ends is None else 1
@@ -137,26 +137,26 @@ class Search:
         standing.score, standing.error = score_and_error(self.truth, scores, self.folds.inner.blocks)
 
     def _note(self, standing: Standing, fits: list[FoldFit]) -> None:
-        """Note what it cost."""
+        """Record the time of the fits."""
         standing.fit_seconds = sum(fit.fit_seconds for fit in fits)
         standing.predict_seconds = sum(fit.predict_seconds for fit in fits)
 
     def _expected(self, member: Member) -> float:
-        """Seconds of a member, as far as those before it tell."""
+        """Estimate the seconds of a member from those before it."""
         first = statistics.median(self.paces) * member.effort if self.paces else 0.0
         return first + self._rest(first) + self._refit(member, first)
 
     def _rest(self, fold: float) -> float:
-        """Seconds of the other folds, by those of the first."""
+        """Estimate the seconds of the other folds from those of the first."""
         return fold * -(-(len(self.folds.inner.splits) - 1) // self.folds.n_jobs)
 
     def _refit(self, member: Member, fold: float) -> float:
-        """Seconds of a fit on all training graphs, by those of the first fold."""
+        """Estimate the seconds of a fit on all training graphs from those of the first fold."""
         count = len(self.folds.inner.splits)
         return 0.0 if self.folds.kept(member) else fold * count / max(count - 1, 1)
 
     def _late(self, seconds: float, standings: list[Standing]) -> str:
-        """Say that so many seconds are not left; time to fit the other members on all graphs is set aside."""
+        """Return the reason if fewer than ``seconds`` are left, not counting the final fits of the other members."""
         if self.ends is None:
             return ""
         left = self.ends - self.now() - sum(s.refit for s in standings if s.scores is not None)

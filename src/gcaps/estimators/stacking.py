@@ -1,8 +1,8 @@
 """Weights of the members of an ensemble, from their predictions of training graphs that they were not fitted on.
 
-Every loss here is a function of the weighted sum of one row of numbers for each member: the probability that a member
-gives to what is true, or its error. Then the plain mean, greedy selection (Caruana et al., 2004) and the regularised
-stacker are three ways to choose weights on a simplex, and one function judges them all. Nothing here knows graphs.
+Every loss is a function of the weighted sum over members of the probability of the true class, or of the error. The
+plain mean, greedy selection (Caruana et al., 2004) and the regularised stacker choose weights on the simplex, and are
+compared by their loss on graphs that the weights were not fitted to.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.targets import Task
 
 FLOOR = 1e-3
-"""Share of the uniform distribution in every probability, so that no member is sure of anything."""
+"""Share of the uniform distribution mixed into every probability, which bounds the log-loss."""
 STEPS = 40
-"""Members that greedy selection draws, with replacement."""
+"""Number of steps of greedy selection."""
 PSEUDO_GRAPHS = 10.0
-"""Graphs that each member is assumed to have predicted best beforehand: the stacker's pull towards the plain mean."""
+"""Strength of the prior towards the plain mean: number of additional graphs that each member predicts best."""
 WIDEST = 4.0
 """Largest absolute logarithm of a temperature."""
 
 
 @dataclass(frozen=True)
 class Truth:
-    """What is true of the graphs that members have predicted."""
+    """True targets of the graphs that members have predicted."""
 
     task: Task
     y: Array
     """[n] class numbers, or [n, T] with NaN where a value is missing."""
     weight: Floats | None = None
-    """[n] or [n, T]; None: all count the same."""
+    """[n] or [n, T]; None: equal weights."""
 
     @cached_property
     def _known(self) -> Array:
@@ -64,17 +64,17 @@ class Truth:
         return values / total if total > 0 else np.full(len(values), 1 / max(len(values), 1))
 
     def at(self, rows: Ints) -> Truth:
-        """Return the truth of some graphs."""
+        """Return the true targets of some graphs."""
         return Truth(self.task, self.y[rows], None if self.weight is None else self.weight[rows])
 
     def evidence(self, predictions: Floats) -> Floats:
-        """Return the numbers whose weighted sum decides the loss of a mixture.
+        """Return the numbers whose weighted sum over members determines the loss of a mixture.
 
         Args:
             predictions: [M, n, ·] of M members: probabilities, or standardised values.
 
         Returns:
-            [M, N] the probability of what is true, or the error.
+            [M, N] probability of the true class, or error.
         """
         if self.task == "classification":
             found: Floats = predictions[:, self.rows, self.y[self.rows]]
@@ -92,7 +92,7 @@ class Truth:
         return -np.log(np.maximum(mixture, 1e-12))
 
     def mistakes(self, mixed: Floats) -> Floats:
-        """Return for each known value [N] whether scores [n, ·] predict another class; 0 for values."""
+        """Return for each known value [N] whether scores [n, ·] predict a wrong class; 0 for real values."""
         if self.task == "classification":
             return np.asarray(mixed.argmax(axis=1)[self.rows] != self.y[self.rows], dtype=np.float64)
         if self.task == "multilabel":
@@ -106,7 +106,7 @@ class Truth:
 
 
 class Calibration(NamedTuple):
-    """A monotone map of a member's probabilities: logits times ``slope`` plus ``offset``; of values the identity."""
+    """Monotone map of a member's probabilities: logits times ``slope`` plus ``offset``; the identity for values."""
 
     slope: Floats
     """[1], or [T] for several binary targets."""
@@ -142,9 +142,9 @@ def _floored(scores: Floats, classes: int) -> Floats:
 def calibrate(truth: Truth, scores: Floats) -> Calibration:
     """Fit a member's calibration to its predictions of graphs that it was not fitted on.
 
-    Classes have a temperature: it does not change which class is the most probable. Each of several binary targets has
-    a slope and an offset (Platt, 1999), which do not change the order of graphs; they are pulled towards the identity
-    as if by one graph, and stay there for a target with a single known class.
+    Classes have a temperature, which does not change the most probable class. Each of several binary targets has a
+    slope and an offset (Platt, 1999), which do not change the order of graphs; a prior with the weight of one graph
+    shrinks them towards the identity, which is kept for a target with a single known class.
 
     Args:
         truth: of the graphs.
@@ -208,7 +208,7 @@ def greedy_weights(truth: Truth, predictions: Floats) -> Floats:
 
 
 def stacked_weights(truth: Truth, predictions: Floats) -> Floats:
-    """Return the weights [M] that minimise the loss on the simplex, pulled towards the plain mean.
+    """Return the weights [M] that minimise the loss on the simplex, shrunk towards the plain mean.
 
     They are the most probable weights of a mixture with a Dirichlet prior: the mean loss (for values in units of twice
     the squared error of the plain mean, as under a normal distribution) minus p/n Σ_m log w_m with
@@ -249,7 +249,7 @@ RULES: dict[str, Callable[[Truth, Floats], Floats]] = {
     "stacked": stacked_weights,
     "greedy": greedy_weights,
 }
-"""How weights are found, the simplest first."""
+"""Rules that find weights, the simplest first."""
 
 
 class Weighing(NamedTuple):
@@ -260,9 +260,9 @@ class Weighing(NamedTuple):
     """[M]"""
     calibrations: list[Calibration]
     losses: dict[str, float]
-    """Of each rule, on graphs that its weights were not fitted to."""
+    """Loss of each rule, on graphs that its weights were not fitted to."""
     without: Floats
-    """[M] by how much the loss of the rule grows on such graphs when a member is left out."""
+    """[M] increase of this loss of the chosen rule when a member is left out."""
 
     def mix(self, task: Task, scores: Sequence[Floats]) -> Floats:
         """Return the weighted mean of the members' calibrated scores [n, ·]."""
@@ -272,22 +272,22 @@ class Weighing(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Graphs that a rule is judged on, and those that it is fitted to, with predictions calibrated on the latter."""
+    """Held-out graphs, and the graphs that rules are fitted to, with predictions calibrated on the latter."""
 
     others: Truth
     fitting: Floats
     """[M, ·, ·] calibrated predictions of the others."""
     held: Truth
     judging: Floats
-    """[M, ·, ·] of the graphs that are held back."""
+    """[M, ·, ·] calibrated predictions of the held-out graphs."""
     at: Ints
-    """Positions of the graphs that are held back."""
+    """Positions of the held-out graphs."""
     share: Floats
-    """Weight of each of their known values among those of all graphs."""
+    """Weight of each of their known values; over all blocks the weights add up to one."""
 
 
 def blocks_of(truth: Truth, scores: Floats, blocks: Ints) -> list[Block]:
-    """Hold back one block after the other, and calibrate members on the others.
+    """Hold out each block in turn, and calibrate members on the others.
 
     Args:
         truth: of the graphs.
@@ -311,12 +311,12 @@ def _calibrated(task: Task, calibrations: Sequence[Calibration], scores: Floats)
 def judged(rule: str, blocks: Sequence[Block], members: Ints | None = None) -> tuple[Floats, Floats]:
     """Return loss and mistakes of each graph by weights that a rule fitted to the other blocks.
 
-    Each is a graph's part in those of all, times n, so that their means are the loss and the share of mistakes.
+    Both are scaled so that their means over graphs are the loss and the share of mistakes.
 
     Args:
         rule: of :data:`RULES`.
         blocks: of :func:`blocks_of`.
-        members: those that take part; by default all.
+        members: positions of the members to use; by default all.
     """
     n = sum(len(block.at) for block in blocks)
     losses, mistakes = np.zeros(n), np.zeros(n)
@@ -332,15 +332,15 @@ def judged(rule: str, blocks: Sequence[Block], members: Ints | None = None) -> t
 def weigh(truth: Truth, scores: Floats, blocks: Ints, rule: str = "best", *, leave_out: bool = True) -> Weighing:
     """Calibrate and weigh members.
 
-    With ``"best"``, rules are judged on graphs that their weights were not fitted to. A rule is preferred to a simpler
-    one if its loss is smaller by more than a standard error of the difference, and it makes no more mistakes.
+    With ``"best"``, rules are compared on graphs that their weights were not fitted to. A rule is preferred to a
+    simpler one if its loss is smaller by more than one standard error of the difference, and it makes no more mistakes.
 
     Args:
         truth: of the graphs.
         scores: [M, n, ·] their scores by members that were not fitted on them.
-        blocks: [n] number of the block of each graph; those of one block are judged together.
+        blocks: [n] number of the block of each graph; blocks are held out as a whole.
         rule: of :data:`RULES`, or ``"best"``.
-        leave_out: find what leaving each member out costs.
+        leave_out: compute :attr:`Weighing.without`.
     """
     rules = tuple(RULES) if rule == "best" else (rule,)
     best, means, without = rules[0], {}, np.zeros(len(scores))
