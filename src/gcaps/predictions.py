@@ -1,4 +1,4 @@
-"""Predictions of a saved model in the words of its targets, with what is known of their uncertainty.
+"""Predictions of a saved model in terms of its targets, with their uncertainty.
 
 ``gcaps predict`` writes them as CSV, ``gcaps serve`` as JSON.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def reading_of(estimator: GraphEstimator | NetworkPredictor, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return reading options with which a model's new graphs are read.
+    """Return the options for reading new graphs for a model.
 
     Molecules are prepared as those of the training were. Targets of the names that the model predicts are read where
     the source has them, unless ``options`` names others.
@@ -30,7 +30,7 @@ def reading_of(estimator: GraphEstimator | NetworkPredictor, options: Mapping[st
 
 
 def decoded(target: Target, scores: Floats, threshold: float | None = None) -> Array:
-    """Return predictions [G] or [G, T] in the words of the source.
+    """Return predictions [G] or [G, T], as in the source.
 
     Args:
         target: what is predicted.
@@ -46,7 +46,7 @@ def decoded(target: Target, scores: Floats, threshold: float | None = None) -> A
 
 
 class Doubt(NamedTuple):
-    """What a calibrated model knows of its errors on some graphs."""
+    """Uncertainty of the predictions of a calibrated model."""
 
     calibrated: Floats | None
     """[G, C], or [G, T] of the second class; None for values."""
@@ -64,10 +64,10 @@ def doubt_of(
 
     Args:
         estimator: a calibrated model.
-        graphs: what was predicted.
-        scores: its scores of them.
-        coverage: share of the sets or intervals that shall contain the truth.
-        by_class: cover each class by itself as often.
+        graphs: the predicted graphs.
+        scores: of these graphs.
+        coverage: probability that a set or interval contains the truth.
+        by_class: guarantee the coverage for each class separately.
     """
     target, found = estimator.target_, estimator.known_uncertainty()
     novelty = found.domain.compare(graphs)
@@ -85,7 +85,7 @@ def unseen_labels(estimator: GraphEstimator | NetworkPredictor, graphs: GraphSet
 
 
 def unseen_in_words(one: Unseen, *, molecules: bool) -> Unseen:
-    """Name a label; of an atom or a bond as chemists do."""
+    """Return a label with its name; for atoms and bonds the chemical one."""
     if not molecules:
         return one
     from rdkit.Chem import GetPeriodicTable

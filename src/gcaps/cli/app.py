@@ -1,4 +1,4 @@
-"""The command ``gcaps``: its verbs, and how errors leave it.
+"""The command ``gcaps``: its verbs, and the handling of errors.
 
 A verb's module is imported when the verb is called, so that ``gcaps --help`` is quick.
 """
@@ -60,7 +60,7 @@ Graph classification with graph capsules: train, predict, and find out honestly 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a verb; an error that the user can mend is one line and an exit code, never a traceback."""
+    """Run a verb; an error that the user can correct is one line and an exit code, without traceback."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     shown = warnings.showwarning
     notes: set[str] = set()
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             try:
                 _run(given)
             finally:
-                sys.stdout.flush()  # a full disk shows here
+                sys.stdout.flush()  # raises on a full disk
     except StoppedError as stopped:
         say(stopped)
         end(stopped.number)  # an interpreter with torch takes most of a second to shut down
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def as_error(error: BaseException) -> GcapsError | None:
-    """Return an exception as one that the user can mend; None for a bug of gcaps."""
+    """Convert an exception to one that the user can correct; return None for a bug of gcaps."""
     if isinstance(error, GcapsError):
         return error
     place = getattr(error, "filename", None) or "standard output or a temporary file"

@@ -158,7 +158,7 @@ PREPARATION: dict[str, tuple[Any, Any]] = {
     "charges": (Charges, None),
     "atom_features": (AtomFeatures, None),
 }
-"""Options about how molecules become graphs; a model has its own."""
+"""Options of the conversion of molecules to graphs, which a saved model fixes."""
 READING: dict[str, tuple[Any, Any]] = {
     "target": (TargetColumns, None),
     "smiles": (SmilesColumn, None),
@@ -219,7 +219,7 @@ def reading_options(
     predicting: bool = False,
     root: str | Path | None = None,
 ) -> dict[str, Any]:
-    """Return the keyword arguments of :func:`gcaps.load` that the shared options of a verb mean.
+    """Return the keyword arguments of :func:`gcaps.load` for the shared options of a verb.
 
     Call it before anything heavy is imported: the header of each table of ``source`` is checked here, so that a wrong
     column name is reported within a second.
@@ -315,7 +315,7 @@ def streamed(data: str, options: dict[str, Any]) -> Iterator[GraphSet]:
 
 
 def report_skipped(skipped: Sequence[Skipped], more: int = 0, most: int = 5) -> None:
-    """Say on standard error which rows of the source were left out, and why.
+    """Print the rows of the source that were left out, with reasons, on standard error.
 
     Args:
         skipped: the rows, or the first of them.

@@ -188,7 +188,7 @@ def run(
 
 
 def _experiment(name: str, given: dict[str, Any]) -> Any:
-    """The experiment, with what other options say."""
+    """Return the experiment, overridden by the other options."""
     from gcaps.evaluation.experiments import read_experiment, read_grid
     from gcaps.evaluation.run import repeated
 

@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from gcaps.terminal import Terminal
 
 METHODS = ("gcaps", "ensemble", "wl", "gin")
-"""Ours, an ensemble of cheap members, and the kernel and the network that people use otherwise."""
+"""Compared methods: GCAPS-CNN, an ensemble of cheap members, and a usual kernel and network."""
 MEMBERS = 6
 """Members of the ensemble: the first of :data:`gcaps.estimators.portfolio.PORTFOLIO`, which are cheap."""
 NEW = 8
-"""Every so manyth graph is kept back as a new one."""
+"""One graph in so many is held out as a new graph."""
 COVERAGE = 0.9
 ATOMS = "0 carbon, 1 nitrogen, 2 oxygen, 3 fluorine, 4 iodine, 5 chlorine, 6 bromine"
 """Node labels of MUTAG."""
 
 
 class Places(NamedTuple):
-    """Where the demo writes."""
+    """Paths of the files of the demo."""
 
     run: Path
     report: Path
@@ -113,7 +113,7 @@ def run(
 
 
 def _step(console: Terminal, number: int, words: str, *commands: str) -> None:
-    """Print what comes next, and the commands that do the same."""
+    """Print the title of a step, and the equivalent commands."""
     from rich.markup import escape
 
     console.print(f"\n[bold cyan]{number}[/]  {words}")
@@ -131,7 +131,7 @@ def _settings(epochs: int | None) -> dict[str, dict[str, Any]]:
 
 
 def _compared(data: str, places: Places, settings: dict[str, dict[str, Any]], command: str) -> Comparison:
-    """Compare the methods on ten folds; a run that was interrupted is resumed."""
+    """Compare the methods on ten folds, or resume an interrupted run."""
     from gcaps.evaluation import compare
     from gcaps.evaluation.progress import comparison_progress
 
@@ -147,7 +147,7 @@ def _best(found: Comparison) -> str:
 
 
 def _train(graphs: GraphSet, method: str, settings: dict[str, Any], places: Places) -> None:
-    """Train on all graphs but those that are kept back, and save the model and both sets."""
+    """Train on all graphs except those held out; save the model and both sets."""
     import numpy as np
 
     from gcaps.estimators.registry import make_estimator
@@ -160,7 +160,7 @@ def _train(graphs: GraphSet, method: str, settings: dict[str, Any], places: Plac
 
 
 def _looked_into(places: Places, command: str) -> list[str]:
-    """Predict and explain graphs that were kept back; return what is said of the first."""
+    """Predict and explain the held-out graphs; return a sentence about the first."""
     from gcaps.data.graphset import GraphSet
     from gcaps.explain import explain
     from gcaps.files import write_text

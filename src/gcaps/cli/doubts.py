@@ -1,4 +1,4 @@
-"""What ``gcaps predict --uncertainty`` adds to each row: calibrated probabilities, sets or intervals, and novelty."""
+"""Columns of ``gcaps predict --uncertainty``: calibrated probabilities, sets or intervals, and novelty."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ if TYPE_CHECKING:
     from gcaps.estimators.base import GraphEstimator
 
 SEPARATOR = "|"
-"""Between the classes of a set."""
+"""Separator of the classes of a set."""
 
 
 @dataclass
 class Doubts:
-    """Cells about the uncertainty of predictions, and what is said about all of them at the end."""
+    """Cells about the uncertainty of predictions, and their summary."""
 
     estimator: GraphEstimator
     coverage: float
     by_class: bool
     known: int = 0
-    """Targets that the graphs have themselves."""
+    """Number of known targets of the graphs."""
     covered: int = 0
     sizes: int = 0
-    """Classes in all sets of them together."""
+    """Number of classes in all sets of graphs with known targets."""
     graphs: int = 0
     novel: int = 0
 
     @classmethod
     def of(cls, estimator: GraphEstimator, coverage: float, *, by_class: bool) -> Self:
-        """Check that a model knows its uncertainty.
+        """Check that a model is calibrated.
 
         Raises:
-            ConfigError: it was not calibrated, or the coverage is none.
+            ConfigError: it is not, or the coverage is not between 0 and 1.
         """
         from gcaps.errors import ConfigError
         from gcaps.estimators.conformal import require_coverage

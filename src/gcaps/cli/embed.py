@@ -171,7 +171,7 @@ def run(
 
 
 class _Sample:
-    """A random sample of a stream of graphs for the map: each has a random number, those with the smallest are kept."""
+    """Random sample of a stream of graphs for the map: the graphs with the smallest random numbers are kept."""
 
     def __init__(self) -> None:
         import numpy as np
@@ -181,7 +181,7 @@ class _Sample:
         self.parts: list[EmbeddedPart] = []
 
     def add(self, graphs: GraphSet, vectors: Floats, scores: Floats) -> None:
-        """Take a piece; only graphs that may belong to the sample are kept."""
+        """Add a piece; drop graphs that cannot belong to the sample."""
         import numpy as np
 
         from gcaps.report.embedding import MOST, EmbeddedPart

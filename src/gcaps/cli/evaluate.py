@@ -196,7 +196,7 @@ def run(
 
 
 def chosen_settings(outcome: Any) -> str:
-    """Return which settings were chosen for a fold, with the inner metric of these and of the default."""
+    """Describe the settings chosen for a fold, with their inner metric and that of the default."""
     from gcaps.evaluation.tuning_study import changed_settings
 
     changed = changed_settings(outcome.method, outcome.config)
@@ -223,7 +223,7 @@ def curve_points(learning_curve: int | None, train_sizes: str | None) -> int | l
 
 
 def numbers(text: str, option: str, example: str) -> list[int]:
-    """Read the numbers of an option that are separated by commas.
+    """Parse the comma-separated numbers of an option.
 
     Raises:
         ConfigError: they are not numbers.
@@ -237,7 +237,7 @@ def numbers(text: str, option: str, example: str) -> list[int]:
 
 
 def leakage_note(planned: Any, graphs: Any) -> str:
-    """Say how much test molecules share with training ones, where folds are random and it is much."""
+    """Return a note on similar test and training molecules, if folds are random and there are many."""
     from gcaps.evaluation.leakage import NOTABLE, molecule_leakage
 
     if planned.splits is not None or planned.split not in ("random", "stratified") or "smiles" not in graphs.columns:
@@ -249,7 +249,7 @@ def leakage_note(planned: Any, graphs: Any) -> str:
 
 
 def introduction(planned: Any, *, chosen: bool, metric_given: bool) -> list[str]:
-    """Lines about what is evaluated: task, metric and folds, each with its reason."""
+    """Return lines on task, metric and folds, each with its reason."""
     from gcaps.evaluation.metrics import metric_for
 
     several = f", {len(planned.targets)} targets" if len(planned.targets) > 1 else ""

@@ -18,7 +18,7 @@ from gcaps.cli.arguments import (
 )
 
 FIRST = 12
-"""Graphs that are explained where none is chosen."""
+"""Default number of explained graphs."""
 METHODS = ("auto", "substructures", "occlusion", "integrated-gradients", "saliency", "gradient-x-input")
 
 

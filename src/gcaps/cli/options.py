@@ -99,7 +99,7 @@ def command_of(run: Callable[..., None], arguments: Sequence[str]) -> Callable[.
 
 
 def require_options(command: Callable[..., None], kind: type[Section], arguments: Sequence[str]) -> None:
-    """Raise a ConfigError that names an option which the method does not have."""
+    """Raise a ConfigError if the method does not have one of the options."""
     parameters = inspect.signature(command).parameters.values()
     names = [parameter.name.replace("_", "-") for parameter in parameters]
     known = {"--help", "--config", *(f"--{name}" for name in names), *(f"--no-{name}" for name in names)}

@@ -134,13 +134,13 @@ def _is_capsule_network(estimator: Any) -> bool:
 
 
 class _Piece(NamedTuple):
-    """Graphs and what is predicted for them."""
+    """Graphs and their predictions."""
 
     graphs: GraphSet
     scores: Floats
     unseen: list[Unseen]
     doubts: list[list[str]] | None
-    """Cells about the uncertainty of each."""
+    """Cells about the uncertainty of each graph."""
 
 
 def _predictions(
@@ -154,10 +154,10 @@ def _predictions(
 
 
 class _Tally:
-    """What is said about all pieces at the end."""
+    """Counts, skipped rows, unseen labels and targets of all pieces, for the summary."""
 
     KEPT = 100
-    """Skipped rows that are remembered."""
+    """Number of skipped rows that are kept."""
 
     def __init__(self) -> None:
         self.graphs = self.more_skipped = 0
@@ -236,7 +236,7 @@ def cells_of(target: Target, scores: Floats, threshold: float | None = None) -> 
 
 
 def _warn_of_unseen(unseen: dict[tuple[str, int, int], Unseen], *, molecules: bool) -> None:
-    """Say which labels no training graph had: predictions for these graphs are guesses."""
+    """Warn about labels that no training graph had."""
     if not unseen:
         return
     from gcaps.escaping import visible

@@ -12,7 +12,7 @@ from gcaps.cli.arguments import Model
 from gcaps.cli.signals import GRACE, meanings, patient
 
 TOKEN = "GCAPS_TOKEN"  # nosec B105  # its name
-"""Environment variable of the token, which others see on a command line."""
+"""Environment variable of the token; command lines are visible to other users."""
 _LIMITS = "Limits of a request"
 _WORK = "Work"
 

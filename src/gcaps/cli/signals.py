@@ -24,11 +24,11 @@ NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 _advice: list[Callable[[], str]] = []
 _grace = [GRACE]
 meanings: dict[int, tuple[str, int]] = {}
-"""Line and exit code of signals that mean something else, such as SIGTERM from torchrun."""
+"""Line and exit code of signals with another meaning, such as SIGTERM from torchrun."""
 
 
 class StoppedError(BaseException):
-    """A signal that ends the program; no ``except Exception`` stops it, and click gives it no exit code of its own."""
+    """A signal that ends the program; not caught by ``except Exception``, nor by click."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -41,7 +41,7 @@ class StoppedError(BaseException):
 
 
 def line_of(number: int) -> str:
-    """Return the line that tells of a signal, with what can be done next."""
+    """Return the line about a signal, with advice on how to continue."""
     if number in meanings:
         return meanings[number][0]
     said = [text for advice in _advice if (text := advice())]
@@ -90,7 +90,7 @@ def ending_on_signals() -> Iterator[None]:
     try:
         yield
     except StoppedError:
-        raise  # the thread goes on watching: the interpreter may hang on its way out
+        raise  # the thread keeps watching: the interpreter may hang at shutdown
     except BaseException:
         _restore(before, former, wakeup)
         sys.unraisablehook = hook
@@ -104,7 +104,7 @@ def _restore(before: dict[Any, Any], former: int, wakeup: int) -> None:
     signal.set_wakeup_fd(former)
     for number, handler in before.items():
         signal.signal(number, handler)
-    os.close(wakeup)  # the thread reads the end of the pipe and is done
+    os.close(wakeup)  # the thread reads the end of the pipe and returns
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
@@ -115,7 +115,7 @@ def _stop(number: int, frame: FrameType | None) -> None:
 
 
 def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Say nothing of a signal that arrived where Python ignores exceptions: the thread ends the process."""
+    """Print nothing for a signal that arrived where Python ignores exceptions: the thread ends the process."""
     if unraisable.exc_type is not StoppedError:
         sys.__unraisablehook__(unraisable)
 
@@ -133,13 +133,13 @@ def _watch(reading: int, numbers: frozenset[int]) -> None:
         if not select.select([reading], [], [], left)[0]:
             break
         again = os.read(reading, 1)
-        if not again or again[0] in numbers:  # told twice: now
+        if not again or again[0] in numbers:  # a second signal: end at once
             break
     end(number)
 
 
 def end(number: int) -> NoReturn:
-    """End this process and all below it at once, as a signal does, but with its line and without temporary files."""
+    """End this process and its descendants at once; print the line of the signal and remove temporary files."""
     from gcaps.disk import remove_temporary
 
     with suppress(Exception):
@@ -160,7 +160,7 @@ _told = threading.Event()
 
 def _tell(line: str) -> None:
     """Print the line of a signal, unless it has been printed; of two threads the second waits for the first."""
-    if not _telling.acquire(timeout=GRACE):  # the terminal takes nothing
+    if not _telling.acquire(timeout=GRACE):  # the terminal is blocked
         return
     with suppress(OSError):  # it may be gone
         if not _told.is_set():

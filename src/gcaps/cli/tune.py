@@ -24,7 +24,7 @@ def command(arguments: Sequence[str]) -> Callable[..., None]:
 
     method = config_class(method_in(arguments)).method
     if method not in SPACES and not any(one.partition("=")[0] == "--space" for one in arguments):
-        search_space(method)  # says why there is none
+        search_space(method)  # raises the error with the reason
     return command_of(run, arguments)
 
 
@@ -170,7 +170,7 @@ def run(
 
 
 def trial_line(study: TuningStudy, trial: Trial) -> str:
-    """Return what a trial gave, on one line."""
+    """Return a line about a finished trial."""
     settings = ", ".join(f"{name} {_short(value)}" for name, value in trial.changes.items())
     value = "" if trial.value is None else study.metric.text(trial.value)
     state = {"pruned": f"given up at {value}", "failed": f"failed: {trial.error}"}.get(trial.state, value)

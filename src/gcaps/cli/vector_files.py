@@ -1,4 +1,4 @@
-"""Files of vectors: NPZ, CSV and parquet, each written piece by piece and put into place when it is whole."""
+"""Files of vectors: NPZ, CSV and parquet, each written piece by piece and moved into place when it is complete."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Rows(NamedTuple):
 
 
 class VectorFile(Protocol):
-    """Takes rows."""
+    """Interface of the writers."""
 
     def add(self, rows: Rows) -> None:
         """Write some rows."""
@@ -46,7 +46,7 @@ class VectorFile(Protocol):
 
 
 def writer_of(path: Path) -> Callable[[Path], Any]:
-    """Return what opens a file of vectors, by its name's ending.
+    """Return the writer of a file of vectors, by its suffix.
 
     Raises:
         ConfigError: there is no such kind of file.
@@ -133,7 +133,7 @@ class _Parquet:
         for place, name in enumerate(rows.header):
             values = [row[place] for row in rows.cells]
             if name.startswith("p(") or not any(one.startswith("p(") for one in rows.header):
-                columns[name] = [float(value) for value in values]  # a probability, or a value of a regression
+                columns[name] = [float(value) for value in values]  # a probability, or a value in regression
             else:
                 columns[name] = values if all(isinstance(one, int) for one in values) else list(map(str, values))
         columns |= dict(zip(_columns(rows.vectors), rows.vectors.T, strict=True))

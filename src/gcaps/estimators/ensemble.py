@@ -293,10 +293,10 @@ def _pruned(done: list[Standing], weights: Floats) -> list[int]:
 class GraphEnsemble(GraphClassifier, WeightedMethods):
     """Several methods whose class probabilities are calibrated, weighed and averaged.
 
-    Every member predicts the training graphs in inner folds. Probabilities are calibrated and weights are found on these
-    predictions: equal weights, those of a regularised stacker, or those of greedy selection, whichever is best on graphs
-    that it was not fitted to; simpler rules are preferred. Members of small weight are left out, the others are fitted
-    on all training graphs; of networks the models of the inner folds are kept and averaged.
+    Every member predicts the training graphs in inner folds. Probabilities are calibrated and weights are found on
+    these predictions: equal weights, those of a regularised stacker, or those of greedy selection, whichever is best on
+    graphs that it was not fitted to; simpler rules are preferred. Members of small weight are left out, the others are
+    fitted on all training graphs; of networks the models of the inner folds are kept and averaged.
 
     Args:
         methods: names of methods or estimators, cheapest and strongest first; ``"gcaps+descriptors"`` is gcaps with
