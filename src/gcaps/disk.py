@@ -1,4 +1,4 @@
-"""What a disk does to a program: errors of writing as one line, and temporary files of a process that has to end."""
+"""Errors of writing as one line, and removal of temporary files of a process that has to end."""
 
 from __future__ import annotations
 

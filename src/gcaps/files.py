@@ -37,9 +37,9 @@ MAX_BYTES = 1 << 36
 MAX_PARSED_BYTES = 1 << 32
 """The same for formats that are parsed as a whole: JSON, GraphML, NPZ, parquet (4 GiB)."""
 MAX_RATIO = 100
-"""What a compressed file may unpack to, as a multiple of its size; ``GCAPS_MAX_RATIO``."""
+"""Largest unpacked size of a compressed file, as a multiple of its size; ``GCAPS_MAX_RATIO``."""
 FREE_BYTES = 1 << 26
-"""What any compressed file may unpack to, however small it is (64 MiB)."""
+"""Unpacked size that is allowed for any compressed file (64 MiB)."""
 MAX_LINE = 1 << 20
 """Characters of the longest line of a text (1 MiB); ``GCAPS_MAX_LINE``."""
 _SPECIAL = {

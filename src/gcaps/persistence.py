@@ -47,7 +47,7 @@ MAX_NESTING = 3
 
 
 class DataFacts(Page):
-    """What a model says of its training graphs."""
+    """Facts about the training graphs of a model."""
 
     name: Name
     fingerprint: Digest
@@ -362,7 +362,7 @@ def _arrays(content: bytes, file: Path) -> dict[str, Array]:
 
 
 class TensorFacts(Page):
-    """What the header of a safetensors file says of an array."""
+    """Entry of an array in the header of a safetensors file."""
 
     dtype: Literal["F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "BOOL"]
     shape: Annotated[list[Count], Field(max_length=8)]

@@ -26,7 +26,7 @@ from gcaps.files import write_text
 
 Part = Literal["prediction", "training", "methods"]
 PARTS: tuple[Part, ...] = ("prediction", "training", "methods")
-"""What predicting with a capsule network needs, what training one needs besides, and all other methods."""
+"""Groups of functions: prediction with capsule networks, their training, and all other methods."""
 SIGNATURES = Path(__file__).with_name("signatures.json")
 WORKERS = 8
 """Largest number of processes; with more, all would wait for the largest kernel."""

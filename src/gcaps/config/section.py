@@ -1,4 +1,4 @@
-"""What the settings of all methods share: parsing, validation, names of choices and class weights."""
+"""Base classes of settings: parsing, validation, names of choices and class weights."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ SPACES: dict[str, Space] = {
         "n_estimators": _any_of(100, 200, 500, 1000),
     },
 }
-"""What is searched for each method; the others choose all of their settings themselves."""
+"""Search space of each method; methods without one choose all of their settings themselves."""
 
 
 class _Ends(Page):

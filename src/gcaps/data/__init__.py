@@ -1,4 +1,4 @@
-"""Where graphs come from: the data model, readers, writers, the catalog and facts about a set."""
+"""Data sets of graphs: data model, readers, writers, catalog and audits."""
 
 from __future__ import annotations
 

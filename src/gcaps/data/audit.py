@@ -93,7 +93,7 @@ class Facts:
     """Graphs that Weisfeiler-Lehman refinement does not distinguish. All isomorphic graphs are among them, and possibly
     others, so these are upper bounds."""
     notes: Mapping[str, int]
-    """What the reader changed."""
+    """Changes by the reader."""
     skipped: tuple[Skipped, ...]
     """Rows of the source that could not be made a graph."""
     molecules: MoleculeFacts | str | None = None

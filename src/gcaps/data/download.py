@@ -191,7 +191,7 @@ def _require_sound(path: Path, name: str, url: str) -> None:
 
 
 class DownloadRecord(Page):
-    """What is recorded of a download."""
+    """Record of a download."""
 
     url: Name
     bytes: Count

@@ -109,7 +109,7 @@ class GraphSet:
     loops: SelfLoops | None = None
     """Self-loops of the source; no formula uses them."""
     notes: Mapping[str, int] = field(default_factory=dict)
-    """What the reader changed: number of duplicate arcs dropped, missing directions added, and so on."""
+    """Changes by the reader: number of duplicate arcs dropped, missing directions added, and so on."""
     columns: Mapping[str, Array] = field(default_factory=dict)
     """[G] further columns of the source's table by name, such as ``smiles``; splits use them, training does not."""
     label_names: Mapping[int, str] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class GraphSet:
     skipped: tuple[Skipped, ...] = ()
     """Rows of the source that could not be made a graph; the graphs fill the other positions in order."""
     preparation: MoleculePreparation | None = None
-    """How molecules were made graphs; None if the graphs are not molecules."""
+    """Conversion of molecules to graphs; None if the graphs are not molecules."""
 
     def __len__(self) -> int:
         return len(self.ptr) - 1

@@ -30,13 +30,13 @@ _OBJECTS = re.compile(rb"\{'descr': '\|O\d?'")
 
 
 class Header(NamedTuple):
-    """What an .npy file says of its array."""
+    """Header of an .npy file."""
 
     dtype: np.dtype[np.generic]
     shape: tuple[int, ...]
     fortran: bool
     offset: int
-    """Where the array begins in the file."""
+    """Offset of the array in the file."""
 
     @property
     def nbytes(self) -> int:

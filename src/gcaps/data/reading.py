@@ -48,7 +48,7 @@ class Reading:
 
     @property
     def preparation(self) -> MoleculePreparation:
-        """How molecules become graphs."""
+        """Conversion of molecules to graphs."""
         return MoleculePreparation(self.atom_features, self.hydrogens, self.salts, self.charges)
 
     @property

@@ -28,7 +28,7 @@ STRIDE = 1 << 19
 
 
 class Description(NamedTuple):
-    """What a saved set has beside its arrays."""
+    """JSON values of a saved set."""
 
     name: str
     notes: Mapping[str, int]
@@ -40,7 +40,7 @@ class Description(NamedTuple):
 
 
 class ArrayFacts(Page):
-    """What the manifest of a saved set says of an array."""
+    """Entry of an array in the manifest of a saved set."""
 
     dtype: Annotated[str, Field(pattern=r"^[<|][biufU][0-9]{1,6}$")]
     shape: Annotated[tuple[Count, ...], Field(min_length=1, max_length=2)]

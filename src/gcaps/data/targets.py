@@ -264,7 +264,7 @@ class TargetState(Page):
 
 @dataclass(frozen=True)
 class Target:
-    """What a model predicts, found on its training graphs."""
+    """The target of a model, determined by its training graphs."""
 
     task: Task
     names: tuple[str, ...]

@@ -35,15 +35,15 @@ RARE_LABELS = 3
 
 S = TypeVar("S", bound=Section)
 Value = tuple[Any, str]
-"""What a setting is resolved to, and the reason."""
+"""Resolved value of a setting, and the reason."""
 
 
 @dataclass(frozen=True)
 class TrainingFacts:
-    """What the rules know about the training graphs."""
+    """Facts about the training graphs used by the rules."""
 
     graphs: int
-    """How many there are."""
+    """Number of graphs."""
     labelled: bool
     """Whether nodes have labels."""
     spread: float
@@ -55,7 +55,7 @@ class TrainingFacts:
     edge_attributes: bool = False
     """Whether edges have attributes."""
     task: Task = "classification"
-    """What is predicted."""
+    """The task."""
     molecules: bool = False
     """Whether the graphs are molecules."""
 
@@ -102,7 +102,7 @@ class TrainingFacts:
 
 @dataclass(frozen=True)
 class Resolution:
-    """How a setting was resolved."""
+    """Resolution of a setting."""
 
     setting: str
     given: Any

@@ -218,7 +218,7 @@ class RandomCapsuleMachine(NetworkEstimator):
 
     @property
     def describes(self) -> str:
-        """What predicts, in words."""
+        """Description of the model."""
         return f"an SVM on random capsules, {self.fitted_.network.shape_args['vectors']:,} support graphs"
 
     def restore(self, arrays: dict[str, Array], values: dict[str, Any]) -> None:

@@ -112,7 +112,7 @@ class FingerprintTrees(TreeEstimator):
 
     @property
     def describes(self) -> str:
-        """What predicts, in words."""
+        """Description of the model."""
         config = self._settings
         kind = "boosted trees" if config.model == "boosting" else "trees"
         return f"{sum(map(len, self.forests_)):,} {kind} on {' and '.join(config.fingerprints)}"

@@ -58,7 +58,7 @@ class FGSDForest(TreeEstimator):
 
     @property
     def describes(self) -> str:
-        """What predicts, in words."""
+        """Description of the model."""
         return f"{sum(map(len, self.forests_)):,} trees on histograms of harmonic distances"
 
     def state(self) -> State:

@@ -32,14 +32,14 @@ VALUES = 1 << 24
 
 
 class Best(NamedTuple):
-    """What an estimator on kernels was fitted to."""
+    """Training data of an estimator on kernels."""
 
     kernel: int
     """Number of the chosen kernel."""
     machine: SVM | MultiOutputSVM
     """Linear in the kernel values of its Gram matrix."""
     chosen: dict[str, Any]
-    """What else was chosen, for ``chosen_``."""
+    """Further chosen values, for ``chosen_``."""
     score: float
     """By which it was chosen."""
 
@@ -54,7 +54,7 @@ class KernelState(Page):
     values: dict[Name, Any]
     """State of the kernel, which it validates."""
     chosen: dict[Name, Any]
-    """What was chosen on the training graphs, for people."""
+    """Values chosen on the training graphs, for display."""
 
 
 class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEstimator):  # type: ignore[misc]
@@ -239,7 +239,7 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEs
 
     @property
     def describes(self) -> str:
-        """What predicts, in words."""
+        """Description of the model."""
         support = self.svm_.coefficients.shape[1]
         return f"an SVM on {type(self.kernel_).__name__} with C = {self.chosen_['C']:g}, {support:,} support graphs"
 

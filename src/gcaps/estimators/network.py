@@ -92,7 +92,7 @@ class NetworkEstimator(TransformerMixin, GraphEstimator):  # type: ignore[misc]
 
     @property
     def describes(self) -> str:
-        """What predicts, in words."""
+        """Description of the model."""
         network, svm = self._parts()
         size = network.ensemble_size
         parts = [f"{size} networks" if size > 1 else "one network", *(["an SVM on random capsules"] if svm else [])]

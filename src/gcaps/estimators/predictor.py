@@ -1,4 +1,4 @@
-"""A fitted network from its saved state, and prediction with it. Imports nothing that only fitting needs."""
+"""A fitted network restored from its saved state, and prediction with it, without the imports of fitting."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from gcaps.training.fitted import FittedNetwork
 
 
 class RandomCapsuleState(Page):
-    """What the shape of an SVM on random capsules was derived from, and how it was chosen."""
+    """Values that determine the shape of an SVM on random capsules, and its chosen parameters."""
 
     vectors: Annotated[int, Field(ge=0, le=1 << 30)]
     classes: Annotated[int, Field(ge=0, le=1 << 14)]
@@ -57,8 +57,8 @@ class NetworkState(Page):
 class NetworkPredictor:
     """A network with what it predicts, as :func:`gcaps.persistence.load_predictor` reads it.
 
-    It predicts what the estimator predicts that :func:`gcaps.load_model` reads from the same folder, and is read in a
-    fraction of the time, as it is no scikit-learn estimator.
+    Its predictions are those of the estimator that :func:`gcaps.load_model` reads from the same folder; it is not a
+    scikit-learn estimator and loads in a fraction of the time.
 
     Args:
         fitted: node features and network.

@@ -1,4 +1,4 @@
-"""What an estimator is fitted to: training graphs that have targets, their encoding, and weights."""
+"""Training data of an estimator: graphs with targets, their encoding, and weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gcaps.errors import ConfigError, DataError
 
 
 class Problem(NamedTuple):
-    """What an estimator is fitted to."""
+    """Training data of an estimator."""
 
     target: Target
     train: Ints

@@ -1,4 +1,4 @@
-"""A seed out of scikit-learn's ``random_state``."""
+"""Seed from scikit-learn's ``random_state``."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class TanimotoEstimator(KernelEstimator):
 
     @property
     def describes(self) -> str:
-        """What predicts, in words."""
+        """Description of the model."""
         if self.resolved_["model"] != "gp":
             return super().describes
         graphs = self.svm_.coefficients.shape[1]

@@ -55,7 +55,7 @@ class LTPForest(TreeEstimator):
 
     @property
     def describes(self) -> str:
-        """What predicts, in words."""
+        """Description of the model."""
         return f"{sum(map(len, self.forests_)):,} trees on local topological profiles"
 
     def state(self) -> State:

@@ -28,7 +28,7 @@ class TreesState(Page):
 
     forests: Annotated[int, Field(ge=1, le=1 << 20)]
     links: list[Literal["mean", "identity", "logistic", "softmax"]]
-    """What becomes of the sum of the trees' values, for each forest."""
+    """Transformation of the sum of the trees' values, for each forest."""
 
 
 class TreeEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEstimator):  # type: ignore[misc]

@@ -22,7 +22,7 @@ LEAF = -1
 ROWS = 64
 """Rows that go through all trees together, so that they stay in the cache."""
 Link = Literal["mean", "identity", "logistic", "softmax"]
-"""What becomes of the sum of the trees' values: their mean; the sum; probabilities of two classes; of several."""
+"""Transformation of the sum of the trees' values: mean; sum; probabilities of two classes; of several."""
 
 
 class Trees:

@@ -33,7 +33,7 @@ class Executor(Protocol):
     """Runs tasks."""
 
     workers: int
-    """How many tasks run at a time."""
+    """Number of tasks that run at a time."""
 
     def run(self, tasks: Sequence[Task], limits: Limits, listener: Listener) -> None:
         """Run all tasks, in this order as far as workers allow; the listener gets each outcome."""

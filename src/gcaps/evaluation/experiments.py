@@ -1,4 +1,4 @@
-"""What a comparison is asked to run: methods, grids of settings, and experiments that are written down as TOML."""
+"""Rows of a comparison: methods, grids of settings, and experiments as TOML files."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Cell:
     train_size: int | None = None
     """Number of the fold's training graphs that are trained on; None: all of them."""
     tuning: Tuning | None = None
-    """How settings are searched on the training graphs; None: they are not."""
+    """Search over settings on the training graphs; None without a search."""
 
     @property
     def key(self) -> Key:
@@ -145,7 +145,7 @@ class Outcome:
         return found
 
     def contradiction(self) -> str:
-        """What the outcome says that cannot be, or nothing."""
+        """Return the first inconsistency of the outcome, or an empty text."""
         if (self.status == "done") != (self.result is not None) or (self.result is None) != (self.error is not None):
             return "a cell that is done has a result, any other an error"
         if self.result is not None and self.result.fold != self.fold:

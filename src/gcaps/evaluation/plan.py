@@ -39,7 +39,7 @@ TEST_ONLY = "test:"
 MAX_CONFIGURATIONS = 4096
 """Configurations that a grid may have."""
 FoldDigest = Annotated[str, Field(pattern=rf"^({TEST_ONLY})?([0-9a-f]{{64}})?$")]
-"""What a plan knows of a fold."""
+"""Fingerprint of a fold in a plan."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class PlannedData:
     source: Name
     """As the user gave it."""
     path: Name | None
-    """Where it was found; None for a set that is generated or only in memory."""
+    """Path of the source; None for a set that is generated or only in memory."""
     splits: Name | None
     """The file that holds the folds; None where they are drawn."""
     fingerprint: Digest
@@ -82,21 +82,21 @@ class PlannedData:
     """The set was given as an object; ``path`` is a copy, if there is one, and loading reads it into memory."""
     task: Task = "classification"
     reason: str = ""
-    """What tells the task."""
+    """Reason for the task."""
     targets: list[str] = field(default_factory=list)
     """Names of the targets."""
     metric: str = "accuracy"
     """The headline metric."""
     split: str = "stratified"
-    """How folds are drawn where ``splits`` is None."""
+    """Rule by which folds are drawn if ``splits`` is None."""
     reading: dict[str, Any] = field(default_factory=dict)
-    """How the source is read: further arguments of :func:`gcaps.load`."""
+    """Further arguments of :func:`gcaps.load` for reading the source."""
     notes: list[str] = field(default_factory=list)
-    """What a reader should know, such as graphs that were left out."""
+    """Remarks, such as on graphs that were left out."""
 
     @property
     def about(self) -> dict[str, Any]:
-        """What a :class:`~gcaps.evaluation.result.Result` says of it."""
+        """Description for a :class:`~gcaps.evaluation.result.Result`."""
         return {name: value for name, value in asdict(self).items() if name not in _PLACES}
 
     def load(self) -> GraphSet:
@@ -139,7 +139,7 @@ class PlannedData:
         return folds_of(graphs, len(self.folds[str(seed)]), how, seed, self.task)
 
     def origin(self, seed: int, chosen: Sequence[int] | None = None) -> str:
-        """Where the folds (or those numbered ``chosen``) of a seed come from, in words."""
+        """Return the source of the folds (or those numbered ``chosen``) of a seed, in words."""
         count = len(self.folds[str(seed)])
         whole = self.splits or f"{count} {self.split} fold{'' if count == 1 else 's'}, seed {seed}"
         if chosen is None:
@@ -197,7 +197,7 @@ class PlannedEntry:
     train_size: Count | None = None
     """Number of each fold's training graphs that are trained on, a point of a learning curve; None: all of them."""
     tuning: Tuning | None = None
-    """How settings are searched on the training graphs of each fold; None: they are those of ``configs``."""
+    """Search over settings on the training graphs of each fold; None: those of ``configs`` are used."""
 
     @property
     def row(self) -> str:
@@ -213,7 +213,7 @@ class Plan:
 
     name: Name
     command: str
-    """How to continue or repeat it."""
+    """Command that continues or repeats it."""
     data: list[PlannedData]
     entries: list[PlannedEntry]
     """By data set, in the order of ``data``."""

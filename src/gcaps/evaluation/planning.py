@@ -57,7 +57,7 @@ class Row:
     train_sizes: int | tuple[int, ...] = ()
     """Points of a learning curve, see :func:`gcaps.evaluation.learning_curve.curve_sizes`."""
     tuning: Tuning | None = None
-    """How settings are searched on the training graphs of each fold."""
+    """Search over settings on the training graphs of each fold."""
 
 
 def make_plan(

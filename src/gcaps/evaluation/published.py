@@ -24,7 +24,7 @@ RULES: dict[str, str] = {
     "honest": "settings and epochs were chosen without the test fold",
     "gin": "one epoch for all folds, the best by mean test accuracy",
 }
-"""How a published number was chosen, in words."""
+"""Rules by which published numbers were chosen, in words."""
 
 _SAME = {"PTC_MR": "PTC"}
 """Sets that the paper calls by another name."""
@@ -37,14 +37,14 @@ class Published:
     source: Source
     method: str
     protocol: str
-    """How the number was chosen: a key of :data:`RULES`."""
+    """Rule by which the number was chosen: a key of :data:`RULES`."""
     mean: float | None
     std: float | None
     """None where only a mean was reported."""
     status: str | None = None
-    """What the source says where there is no number, such as "out of memory"."""
+    """Remark of the source if there is no number, such as "out of memory"."""
     note: str = ""
-    """What the method is and how it was evaluated, where the source needs it."""
+    """Description of the method and its evaluation, if the source needs one."""
 
 
 @cache

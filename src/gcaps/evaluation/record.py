@@ -101,7 +101,7 @@ def _one_line(found: re.Match[str]) -> str:
 
 
 def _row(plan: Plan, outcomes: list[Outcome]) -> dict[str, Any]:
-    """What the JSON file says of one row, data set and seed."""
+    """Return the JSON values of one row, data set and seed."""
     first = outcomes[0]
     done = [o.result for o in outcomes if o.result is not None]
     resolved = done[0].resolved if done else {}
@@ -239,7 +239,7 @@ def read_record(path: Path) -> Comparison:
 
 
 class RecordedFold(Page):
-    """What the JSON file of a record says of a fold."""
+    """JSON values of a fold in a record."""
 
     fold: Count
     status: Status
@@ -269,7 +269,7 @@ class RecordedSummary(Page):
 
 
 class RecordedRow(Page):
-    """What the JSON file of a record says of one row, data set and seed."""
+    """JSON values of one row, data set and seed in a record."""
 
     data: Name
     label: Name

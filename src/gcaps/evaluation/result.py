@@ -65,7 +65,7 @@ class FoldResult:
     """After each epoch; empty with a fixed schedule."""
     seconds: Number
     chosen: dict[str, Any] = field(default_factory=dict)
-    """What was chosen on the training graphs of this fold, such as a kernel and the SVM's C."""
+    """Values chosen on the training graphs of this fold, such as a kernel and the SVM's C."""
     resolved: dict[str, Any] = field(default_factory=dict)
     """The settings with every ``auto`` replaced by its value."""
     resolution: list[str] = field(default_factory=list)
@@ -79,7 +79,7 @@ class FoldResult:
     """With several targets, for each its metrics and ``known``, its number of known values."""
 
     def contradiction(self) -> str:
-        """What the fold says that cannot be, or nothing."""
+        """Return the first inconsistency of the fold, or an empty text."""
         if not self.test or min(self.test) < 0 or len(set(self.test)) < len(self.test):
             return "its test graphs are none, or one of them is there twice"
         lengths = {len(self.test), len(self.y), len(self.predictions), len(self.scores) or len(self.test)}
@@ -149,7 +149,7 @@ class Summary:
     folds: list[float]
     """Of each fold for which the metric is defined."""
     rule: str
-    """How the epoch of each fold was chosen, in words."""
+    """Rule by which the epoch of each fold was chosen, in words."""
     repetitions: list[float] = field(default_factory=list)
     """Mean over the folds of each repetition; empty where there is only one."""
 
@@ -186,7 +186,7 @@ class Result:
     config: dict[str, Any]
     seed: int
     splits: str
-    """Where the folds come from: drawn by a seed, or a file."""
+    """Source of the folds: drawn by a seed, or a file."""
     command: str
     versions: dict[str, str]
     created: str
@@ -213,7 +213,7 @@ class Result:
 
     @property
     def task(self) -> Task:
-        """What was predicted: classification, multilabel or regression."""
+        """The task: classification, multilabel or regression."""
         task: Task = self.data.get("task", "classification")
         return task
 

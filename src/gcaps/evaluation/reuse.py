@@ -76,13 +76,13 @@ def _settings(entry: PlannedEntry, outcome: Outcome) -> Settings | None:
 
 
 class _Recorded(NamedTuple):
-    """What identifies a recorded cell."""
+    """Identity of a recorded cell."""
 
     data: PlannedData
     entry: PlannedEntry
     settings: Settings
     resolved: dict[str, Any]
-    """What ``auto`` was resolved to when it was computed; empty where the record does not say."""
+    """Settings to which ``auto`` was resolved; empty if the record does not have them."""
     seed: int
     fold: int
 

@@ -343,7 +343,7 @@ def _with_target(folds: list[Fold], known: Ints, what: str) -> list[Fold]:
 
 
 def split_notes(graphs: GraphSet, folds: int, split: str | None, task: Task) -> list[str]:
-    """What a reader should know about the folds: graphs without a target, and classes with fewer graphs than folds."""
+    """Return notes on the folds: graphs without a target, and classes with fewer graphs than folds."""
     assert graphs.y is not None
     notes = []
     lacking = np.flatnonzero(~has_target(graphs.y))
@@ -368,7 +368,7 @@ def split_notes(graphs: GraphSet, folds: int, split: str | None, task: Task) -> 
 
 
 def repetition_note(split: str, folds: int) -> str:
-    """What to know about repetitions that all have the same folds, and the remedy where there is one."""
+    """Return a note on repetitions that all have the same folds, with the remedy if there is one."""
     how = Split.parse(split)
     reason = f"{how} does not depend on the seed"
     if how.kind in ("scaffold", "group") and folds == 1:

@@ -68,7 +68,7 @@ class Task:
         return replace(self, estimator=None, pickled=pickled)
 
     def request(self, cells: Sequence[Cell]) -> dict[str, Any]:
-        """What a worker needs to know about some of its cells."""
+        """Return the facts about cells that a worker needs."""
         first = self.cells[0]
         tuning = None if first.tuning is None else asdict(first.tuning)
         common = {"method": first.method, "configs": list(first.configs), "tuning": tuning, "seed": first.seed}
@@ -77,7 +77,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Listener:
-    """Where outcomes go."""
+    """Receiver of outcomes."""
 
     folder: Path | None
     """The run's folder, in which each outcome is saved as soon as it is known; None keeps them in memory."""

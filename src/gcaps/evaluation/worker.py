@@ -37,7 +37,7 @@ OnEpoch = Callable[[Epoch], None]
 
 @dataclass(frozen=True)
 class CellResult:
-    """What computing a cell gives."""
+    """Result of computing a cell."""
 
     config: dict[str, Any]
     """The configuration that was tested."""
@@ -370,7 +370,7 @@ def tuning_of(request: dict[str, Any] | None) -> Tuning | None:
 
 
 def failure(error: Exception) -> dict[str, str]:
-    """What is recorded of an exception: one line, and whether memory ran out."""
+    """Return the record of an exception: one line, and whether memory ran out."""
     text = " ".join(str(error).split())
     if not isinstance(error, GcapsError):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -21,7 +21,7 @@ class Substructure(NamedTuple):
     contribution: float
     """Of all its occurrences in the graph."""
     occurrences: int
-    """How often it occurs in the graph."""
+    """Number of occurrences in the graph."""
     nodes: Ints
     """Nodes of one occurrence."""
 
@@ -43,7 +43,7 @@ class Explanation:
     scores: Floats
     """[G, ·] of the model."""
     output: Output
-    """Which number is explained, in words, and which column of the scores it belongs to."""
+    """The output that is explained."""
     method: str
     """``"occlusion"``, ``"integrated-gradients"``, ``"saliency"``, ``"gradient-x-input"``, ``"substructures"``, or
     ``"own"`` for an estimator that explains itself."""

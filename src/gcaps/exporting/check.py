@@ -35,7 +35,7 @@ FRAGMENTS = (
 """Parts of molecules with two free bonds; any sequence is a molecule."""
 
 Run = Callable[[dict[str, Array]], Floats]
-"""What an exported file computes from arrays."""
+"""Function of an exported file, from arrays to outputs."""
 
 
 def largest_difference(

@@ -39,7 +39,7 @@ LARGEST_ONNX = (1 << 31) - (1 << 24)
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written."""
+    """Description of a written file."""
 
     path: Path
     format: Format
@@ -48,7 +48,7 @@ class Exported:
     output: str
     """Name of what it computes: ``probabilities`` or ``values``."""
     metadata: dict[str, Any]
-    """What the file says of itself."""
+    """Metadata of the file."""
     difference: float
     """Largest difference from the model on the graphs that it was compared on."""
     graphs: int

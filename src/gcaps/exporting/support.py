@@ -1,4 +1,4 @@
-"""What can be exported, and what is needed for it; each refusal is one line that says what to do instead."""
+"""Requirements of exports; each refusal is one line with a remedy."""
 
 from __future__ import annotations
 

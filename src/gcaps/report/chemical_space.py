@@ -1,4 +1,4 @@
-"""How test molecules lie among the training molecules: similarity, the metric by similarity, and a map."""
+"""Test and training molecules: similarity, the metric by similarity, and a map."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class LoadedData:
     graphs: GraphSet | None
     """None if the data could not be loaded."""
     error: str | None = None
-    """Why it could not."""
+    """Reason why it could not."""
     facts: dict[str, str] = field(default_factory=dict)
     leakage: Leakage | None = None
     molecules: MoleculeLeakage | None = None
@@ -134,7 +134,7 @@ class DataSection:
     """Methods with at least one result, in the order of the plan."""
     differences: list[Difference]
     paired: str
-    """What the tests between methods are over."""
+    """Unit of the tests between methods."""
     metrics: list[MetricRow]
     targets: list[TargetRow]
     """Only where there are several."""
@@ -151,7 +151,7 @@ class DataSection:
     """Whether a method chose its epoch on validation graphs."""
     maps: list[tuple[MethodName, Markup]]
     map_groups: list[str]
-    """What the colors of the maps mean."""
+    """Legend of the colors of the maps."""
     errors: list[MethodErrors]
     """Only of classifiers."""
     residuals: list[MethodResiduals]

@@ -175,7 +175,7 @@ def _picture(places: Sequence[Place], group: Ints, kinds: Sequence[str], label: 
 
 
 class _Word(NamedTuple):
-    """What is said of a graph."""
+    """Description of a graph."""
 
     id: str
     truth: str

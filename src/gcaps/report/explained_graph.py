@@ -25,7 +25,7 @@ READABLE_DOT = 7.5
 
 
 class NodeMark(NamedTuple):
-    """How a node is drawn."""
+    """Drawing of a node."""
 
     strength: float
     """From −1 to 1: the sign chooses the color, the size its intensity."""
@@ -38,7 +38,7 @@ class NodeMark(NamedTuple):
 
 
 class EdgeMark(NamedTuple):
-    """How an edge is drawn."""
+    """Drawing of an edge."""
 
     strength: float
     words: str
@@ -174,7 +174,7 @@ def _notes(place: Floats, dot: float, nodes: Sequence[NodeMark], size: tuple[flo
 
 
 class _Box(NamedTuple):
-    """Where a text is written."""
+    """Position of a text."""
 
     left: float
     top: float

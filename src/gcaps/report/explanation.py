@@ -77,14 +77,14 @@ class ExplainedGraph:
     picture: Markup | None
     """None if it is too large to draw."""
     drawn: str
-    """What the picture leaves out; empty if it shows everything."""
+    """Note on omissions of the picture; empty if it shows everything."""
     prediction: str
     explained: str
     """The number that is explained, where the prediction is a class."""
     sum: str
-    """How contributions add up; empty if they do not."""
+    """Sum of contributions in words; empty if they do not add up."""
     remark: str
-    """Where no node changes the prediction noticeably, that it is so; else empty."""
+    """Note if no node changes the prediction noticeably; else empty."""
     truth: str
     """Empty if it is not known."""
     rows: list[Row]

@@ -142,7 +142,7 @@ class Setting:
     resolved: str
     """Value after ``auto`` was resolved; empty where it is the given one."""
     reason: str
-    """Why ``auto`` was resolved to it."""
+    """Reason why ``auto`` was resolved to it."""
     default: str
     """Empty where the default was given, or is not known."""
     meaning: str

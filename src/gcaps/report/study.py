@@ -30,7 +30,7 @@ STATUS = {"failed": "failed", "time": "over time", "memory": "over memory"}
 
 
 class MethodName(NamedTuple):
-    """How a method is shown in a report."""
+    """Presentation of a method in a report."""
 
     short: str
     long: str
@@ -145,7 +145,7 @@ class Entry:
 
     @property
     def status(self) -> str:
-        """Why there is no accuracy; empty if complete."""
+        """Reason why there is no accuracy; empty if complete."""
         if self.complete:
             return "" if self.honest is not None else "undefined"
         bad = Counter(outcome.status for outcome in self.outcomes if outcome.status != "done")
@@ -190,11 +190,11 @@ class Majority(NamedTuple):
 
 
 class Baseline(NamedTuple):
-    """What a prediction that does not look at the graph gives."""
+    """Score of a prediction that ignores the graph."""
 
     title: str
     words: str
-    """What it predicts."""
+    """The constant prediction, in words."""
     value: float
     """Of the headline metric."""
 

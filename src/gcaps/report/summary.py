@@ -186,7 +186,7 @@ class TableCell:
     partial: Summary | None = None
     """Mean over the done folds of an unfinished entry; not compared with others."""
     status: str = ""
-    """Why there is no result."""
+    """Reason why there is no result."""
     error: str | None = None
     best: bool = False
     near: bool = False

@@ -96,7 +96,7 @@ Value = str | bool | int | float
 
 
 class TargetPrediction(BaseModel):
-    """What is predicted for one target of one graph."""
+    """Prediction for one target of one graph."""
 
     name: str
     value: Value = Field(description="class as in the training data, or number in its units")
@@ -143,7 +143,7 @@ class PredictResponse(BaseModel):
 
 
 class NodeContribution(BaseModel):
-    """What a node, or an atom, contributes."""
+    """Contribution of a node or atom."""
 
     node: int = Field(ge=0)
     name: str = Field(description="element of an atom, or label of a node")
@@ -151,7 +151,7 @@ class NodeContribution(BaseModel):
 
 
 class EdgeContribution(BaseModel):
-    """What an edge contributes."""
+    """Contribution of an edge."""
 
     nodes: list[int] = Field(min_length=2, max_length=2)
     contribution: float
@@ -178,7 +178,7 @@ class TargetFacts(BaseModel):
 
 
 class ModelResponse(BaseModel):
-    """What the server says of its model."""
+    """Description of the served model."""
 
     name: str
     describes: str
@@ -197,7 +197,7 @@ class ModelResponse(BaseModel):
 
 
 class HealthResponse(BaseModel):
-    """Whether the server works."""
+    """State of the server."""
 
     status: Literal["ok", "starting", "stopping"]
     workers: int = Field(description="workers that are ready")

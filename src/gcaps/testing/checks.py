@@ -43,7 +43,7 @@ class Check(NamedTuple):
     name: str
     """As in scikit-learn, where it adapts one of its checks."""
     about: str
-    """What is checked, in one sentence."""
+    """Description of the check, in one sentence."""
     run: Function
     applies: Callable[[Any], bool]
     """Whether an estimator is checked."""

@@ -111,13 +111,13 @@ NOT_APPLICABLE: dict[str, str] = {
 
 
 class CheckResult(NamedTuple):
-    """What a check found."""
+    """Result of a check."""
 
     name: str
     status: Literal["passed", "failed", "xfail", "skipped"]
     """``xfail``: it failed, as expected."""
     reason: str = ""
-    """Why it failed or was skipped, or why it was expected to fail."""
+    """Reason why it failed, was skipped or was expected to fail."""
 
 
 def check_graph_estimator(

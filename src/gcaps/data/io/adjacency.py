@@ -18,7 +18,7 @@ from gcaps.errors import DataError
 from gcaps.files import MAX_PARSED_BYTES, max_unpacked, read_bytes
 
 FREE = 1 << 29
-"""What any .npz file may unpack to (512 MiB): adjacency matrices are mostly zeros."""
+"""Unpacked size that is allowed for any .npz file (512 MiB): adjacency matrices are mostly zeros."""
 STACK = ("adjacency", "adj", "a", "adjacencies", "arr_0")
 GRAPH_OF = ("batch", "graph_indicator", "graph", "graph_of_node")
 SIZES = ("sizes", "num_nodes", "n")

@@ -140,7 +140,7 @@ def molecule_chunks(
 
 
 class _Row(NamedTuple):
-    """What is kept of a row."""
+    """The parts of a row that are kept."""
 
     row: int
     line: int

@@ -50,12 +50,12 @@ class Table:
     """
 
     form: Form = "smiles"
-    """How molecules are written: as SMILES, as an SDF record, or as RDKit molecules in the first column."""
+    """Form of molecules: SMILES, SDF record, or RDKit molecules in the first column."""
     decimal_comma: bool = False
     """Whether ``0,5`` is a number, as in tables whose columns are separated by semicolons."""
     has_header: bool = True
     option: ClassVar[str] = "--{}"
-    """How the options of reading are written in error messages."""
+    """Spelling of the options of reading in error messages."""
 
     def __init__(self, place: str, name: str, names: Sequence[str]) -> None:
         self.place, self.name, self.names = place, name, list(names)

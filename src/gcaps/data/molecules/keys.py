@@ -1,4 +1,4 @@
-"""What compares molecules of a set: canonical SMILES, scaffolds and fingerprints, found in one bounded pass."""
+"""Keys that compare molecules of a set: canonical SMILES, scaffolds and fingerprints, computed in one bounded pass."""
 
 from __future__ import annotations
 

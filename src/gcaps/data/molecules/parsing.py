@@ -18,7 +18,7 @@ from gcaps.data.molecules.structures import prepare_function, require_rdkit
 from gcaps.errors import DataError
 
 Form: TypeAlias = Literal["smiles", "molblock", "molecule"]
-"""How molecules are given: as SMILES, as a record of an SDF, or as RDKit molecules."""
+"""Form of molecules: SMILES, record of an SDF, or RDKit molecule."""
 MAX_SMILES = 20_000
 """Characters of the longest SMILES that is read."""
 PARALLEL = 8192
@@ -40,7 +40,7 @@ class Parsed(NamedTuple):
     smiles: list[str]
     """[m] as in the source; canonical where it has none."""
     problems: dict[int, str]
-    """What is wrong with the other cells, by position."""
+    """Errors of the other cells, by position."""
 
 
 class Parser:

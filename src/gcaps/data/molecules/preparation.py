@@ -1,4 +1,4 @@
-"""How molecules become graphs: which atoms are nodes, which fragments are kept, and what atoms and bonds tell."""
+"""Conversion of molecules to graphs: hydrogens, fragments, charges and features of atoms and bonds."""
 
 from __future__ import annotations
 
