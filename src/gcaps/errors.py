@@ -42,7 +42,7 @@ class ConfigError(GcapsError, ValueError):
 
 
 class DownloadError(GcapsError):
-    """A data set that could not be fetched; whatever had arrived has been removed."""
+    """A data set that could not be downloaded; partial downloads have been removed."""
 
     exit_code: ClassVar[int] = 5
 
@@ -64,7 +64,7 @@ class DataWarning(UserWarning):
 
 
 class CheckpointWarning(UserWarning):
-    """A checkpoint that could not be written or is damaged; the training goes on."""
+    """A checkpoint that could not be written or is damaged; the training continues."""
 
 
 class FailedCellsError(GcapsError):

@@ -81,7 +81,7 @@ def limit_of(variable: str, default: int, what: str) -> int:
     """Return the whole number that an environment variable holds, or the default.
 
     Raises:
-        ConfigError: it holds something else; ``what`` says what is counted.
+        ConfigError: it holds something else; ``what`` names the counted unit.
     """
     own = os.environ.get(variable, "")
     if own and not (own.isascii() and own.isdecimal() and len(own) < 19):
@@ -97,7 +97,7 @@ def cache_folder() -> Path:
 
 
 def status(path: str | Path) -> os.stat_result | None:
-    """What the file system says of a path, links followed; None if nothing is there.
+    """Return the status of a path, following links; None if it does not exist.
 
     Raises:
         DataError: the path cannot be looked at: its name is too long or no name, links form a loop, a permission is

@@ -277,7 +277,7 @@ def load_predictor(path: str | Path) -> GraphEstimator | NetworkPredictor:
 
 @contextmanager
 def _refusing(folder: Path) -> Iterator[None]:
-    """Turn whatever reading a model raises into a ModelError that names its folder."""
+    """Turn any exception while reading a model into a ModelError that names its folder."""
     try:
         yield
     except ModelError as error:

@@ -18,7 +18,7 @@ from gcaps.data.graphset import OWNERS, GraphSet
 from gcaps.errors import GcapsError
 
 PIECE = 1 << 23
-"""Bytes that are looked at together."""
+"""Most bytes that are checked at a time."""
 FEW = 8
 """Arcs for each node up to which rows count as short."""
 MAX_COLUMNS = 1 << 20
@@ -273,7 +273,7 @@ def _check_values(key: str, array: Array, report: Report) -> None:
 
 
 def pieces(array: Array) -> Iterator[Array]:
-    """Yield consecutive rows in contiguous pieces; pages of a mapped array are let go of after each."""
+    """Yield consecutive rows in contiguous pieces; pages of a mapped array are released after each."""
     rows = max(1, PIECE // max(1, array.nbytes // max(1, len(array))))
     for first in range(0, len(array), rows):
         yield np.ascontiguousarray(array[first : first + rows])

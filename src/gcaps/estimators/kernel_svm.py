@@ -102,7 +102,7 @@ class KernelEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, GraphEs
         return prepared.get(key, lambda: self.grams(prepared.graphs, kernels))
 
     def release(self) -> None:
-        """Fit the chosen kernel on the support graphs and let go of the others."""
+        """Fit the chosen kernel on the support graphs and release the others."""
         self._fitted_kernel()
 
     def fit_prepared(self, prepared: PreparedSet, train: Ints, **options: Unpack[FitOptions]) -> Self:

@@ -135,7 +135,7 @@ class DaskCluster:
             self._dask: Any = importlib.import_module("distributed")
         except ImportError as error:
             raise ConfigError("--cluster needs Dask: pip install 'gcaps[cluster]'") from error
-        # a scheduler that goes is told in one line; Dask would log the tracebacks of what it cancels
+        # a lost scheduler is reported in one line; Dask would log the tracebacks of cancelled tasks
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self._address = address
         try:
@@ -162,7 +162,7 @@ class DaskCluster:
 
     @contextmanager
     def _connected(self) -> Iterator[None]:
-        """Say in one line that the scheduler is gone, whatever Dask raises then."""
+        """Turn any exception of Dask after the loss of the scheduler into an error of one line."""
         try:
             yield
         except (CancelledError, asyncio.CancelledError, OSError) as error:

@@ -287,7 +287,7 @@ class RecordedRow(Page):
 
 
 def false_claim(path: Path, comparison: Comparison) -> dict[tuple[str, str], str]:
-    """Recompute what a record says of its rows from its predictions.
+    """Recompute the results of a record from its predictions.
 
     Returns:
         For each data set and row of which something is not so: what.

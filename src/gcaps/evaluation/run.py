@@ -45,7 +45,7 @@ OnEpoch: TypeAlias = "Callable[[Cell, Epoch], None]"
 
 
 class Report(Protocol):
-    """Is told of a comparison's progress."""
+    """Callbacks for the progress of a comparison."""
 
     def begin(self, cells: list[Cell], there: list[Outcome], workers: int) -> None:
         """``cells`` are about to be run by so many workers; ``there`` were done before."""

@@ -83,7 +83,7 @@ class Worker:
         self.groups, self.tuning = groups, tuning
 
     def prepare(self) -> None:
-        """Compute what the folds share, such as Gram matrices, where the method says that they do."""
+        """Compute what the folds share, such as Gram matrices, if the method declares it."""
         if self.method is not None and self.tuning is None and estimator_class(self.method).shares_folds:
             for config in self.configs:
                 make_estimator(self.method, config, self.seed, self.target.task).prepare(self.prepared)

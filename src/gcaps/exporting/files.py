@@ -122,7 +122,7 @@ def _tensors(arrays: dict[str, Array]) -> dict[str, torch.Tensor]:
 
 
 def metadata_of(estimator: GraphEstimator, inputs: list[Input], output: str) -> dict[str, Any]:
-    """Return what an exported file says of itself, as JSON values."""
+    """Return the metadata of an exported file, as JSON values."""
     target, features = estimator.target_, fitted_network(estimator).features
     classes = None if target.classes is None else target.classes.tolist()
     labels, relations, fgsd = features.parts.get("labels"), features.edges.relations, features.parts.get("fgsd")

@@ -11,7 +11,7 @@ from gcaps.data.molecules.parsing import Form
 
 END = "$$$$"
 MAX_NAME = 2000
-"""Characters of a line that names a property which are looked at."""
+"""Most characters that are read of a line with the name of a property."""
 _PROPERTY = re.compile(r">.*?<(.+)>")
 
 

@@ -21,7 +21,7 @@ from gcaps.files import MAX_PARSED_BYTES, max_line, max_unpacked, opened, requir
 TABLES = (".csv", ".tsv", ".tab")
 LISTS = (".smi", ".smiles", ".txt", ".ism", ".cxsmiles")
 SAMPLE = 1000
-"""Rows that are looked at to find columns by content."""
+"""Number of rows that are used to find columns by content."""
 _SEPARATORS = (",", "\t", ";", "|")
 _SAMPLE_BYTES = 1 << 16
 Progress: TypeAlias = Callable[[int, int], None]
