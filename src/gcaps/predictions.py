@@ -60,7 +60,7 @@ class Doubt(NamedTuple):
 def doubt_of(
     estimator: GraphEstimator, graphs: GraphSet, scores: Floats, coverage: float, *, by_class: bool = False
 ) -> Doubt:
-    """Return calibrated probabilities with sets, or intervals, and how graphs compare with the training graphs.
+    """Return calibrated probabilities with sets, or intervals, and the similarity to the training graphs.
 
     Args:
         estimator: a calibrated model.

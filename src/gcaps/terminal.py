@@ -1,4 +1,4 @@
-"""The console that every verb prints to: names are never taken for markup, nor control characters for commands."""
+"""Console of all verbs, which neither interprets markup in texts nor passes control characters on."""
 
 from __future__ import annotations
 

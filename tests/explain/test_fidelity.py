@@ -12,7 +12,7 @@ from gcaps.data.synthetic import make_motifs
 from gcaps.errors import ConfigError
 from gcaps.estimators import make_estimator
 from gcaps.explain import class_summaries, explain, fidelity_of, random_fidelity, randomised_correlation
-from gcaps.explain.classes import telling_pairs
+from gcaps.explain.classes import class_pairs
 from gcaps.explain.fidelity import randomised
 from gcaps.explain.occlusion import HIDDEN
 
@@ -71,7 +71,7 @@ def test_a_kernel_is_randomised_by_permuted_targets(wl, graphs):
     assert randomised_correlation(wl, found, graphs) < 0.9
 
 
-def test_classes_have_typical_graphs_and_telling_substructures(wl, graphs):
+def test_classes_have_typical_graphs_and_class_substructures(wl, graphs):
     found = class_summaries(wl, graphs)
     scores = wl.scores(graphs)
     assert [one.name for one in found] == ["0", "1"]
@@ -87,7 +87,7 @@ def test_classes_have_typical_graphs_and_telling_substructures(wl, graphs):
 
 def test_pairs_of_channels_are_gradient_x_input_of_the_readout(gcaps_network, graphs):
     chosen = np.flatnonzero(gcaps_network.scores(graphs).argmax(axis=1) == 1)[:5]
-    found = telling_pairs(gcaps_network, graphs, chosen, 1)
+    found = class_pairs(gcaps_network, graphs, chosen, 1)
     network = gcaps_network.fitted_.network
     vectors = torch.from_numpy(gcaps_network.transform(graphs.subset(chosen))).requires_grad_()
     value = torch.softmax(network.head(vectors), dim=1)[:, 1].sum()

@@ -101,7 +101,7 @@ def compile_kernels(parts: Sequence[Part] = PARTS, report: Callable[[int, int], 
 
 
 def require(parts: Sequence[Part]) -> None:
-    """Compile kernels unless that has been done, and say on standard error what is being waited for.
+    """Compile kernels unless that has been done, with a progress bar on standard error.
 
     Never fails: what could not be compiled ahead is compiled when it is called.
     """

@@ -73,7 +73,7 @@ class Range:
     low: int | Number
     high: int | Number
     log: bool = False
-    """Whether factors count, not differences: 0.001 to 0.01 is as wide as 0.01 to 0.1."""
+    """Whether the scale is logarithmic."""
 
     @property
     def integer(self) -> bool:
@@ -306,4 +306,4 @@ def _plain(value: Any) -> Any:
 
 
 Pruning = Literal["median", "hyperband", "none"]
-"""Rule by which a trial is given up before all inner folds are done."""
+"""Rule by which a trial is pruned before all inner folds are done."""

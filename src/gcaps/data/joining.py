@@ -14,7 +14,7 @@ _LEFT_OUT = ("y", "given_ids")
 
 
 def fields_of(graphs: GraphSet) -> tuple[tuple[str, str, tuple[int, ...]], ...]:
-    """Return what the fields of two sets must agree in to be joined: names, kinds of numbers and widths."""
+    """Return the names, kinds of numbers and widths of fields, which sets to be joined must share."""
     found = {name: array for name, array in graphs.arrays().items() if name in OWNERS and name not in _LEFT_OUT}
     columns = tuple(("columns", name, ()) for name in sorted(graphs.columns))
     return (

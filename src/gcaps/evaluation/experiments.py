@@ -227,7 +227,7 @@ def tuning_for(
     *,
     space: str | Path | Mapping[str, Any] | None = None,
 ) -> Tuning:
-    """Return how the settings of a method are searched on the training graphs of each fold.
+    """Return the search over the settings of a method on the training graphs of each fold.
 
     Args:
         method: its name.
@@ -269,7 +269,7 @@ Named: TypeAlias = tuple[str | None, list[dict[str, Any]], Any]
 
 
 def named_methods(methods: Methods, grid: Grid | str | Path | None = None) -> dict[str, Named]:
-    """The methods that are meant, by label, in the order given.
+    """Return the given methods, by label, in their order.
 
     An estimator of gcaps counts as its method with its settings; seeds decide its ``random_state``.
     """

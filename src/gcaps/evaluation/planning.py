@@ -1,4 +1,4 @@
-"""Planning of a comparison: rows as the user asks for them become a :class:`~gcaps.evaluation.plan.Plan`."""
+"""Planning of a comparison: from the rows of the user to a :class:`~gcaps.evaluation.plan.Plan`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from gcaps.tuning.search import Tuning
 
 @dataclass(frozen=True)
 class Row:
-    """A row as the user asks for it, on one data set."""
+    """A row given by the user, on one data set."""
 
     label: str
     method: str | None

@@ -1,4 +1,4 @@
-"""Cells that records hold already, so that a comparison need not compute them again."""
+"""Reuse of recorded cells, which a comparison need not compute again."""
 
 from __future__ import annotations
 

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 TYPICAL = 4
 """Number of typical graphs of a class."""
-TELLING = 8
+MOST_EVIDENCE = 8
 """Number of substructures, or pairs, of a class."""
 EXPLAINED = 200
 """Number of graphs of a class, the most typical ones, over which contributions are averaged."""
 
 
-class Telling(NamedTuple):
+class Evidence(NamedTuple):
     """A substructure, or a pair of channels, with a large contribution to the prediction of a class."""
 
     words: str
@@ -55,9 +55,9 @@ class ClassSummary(NamedTuple):
     """Numbers of the graphs with the highest probability of the class, in descending order."""
     probability: Floats
     """Their probabilities of the class."""
-    substructures: list[Telling]
+    substructures: list[Evidence]
     """Of support vector machines on counts, by mean contribution to the decision value."""
-    pairs: list[Telling]
+    pairs: list[Evidence]
     """Of capsule networks, by gradient × input of the covariance readout."""
 
 
@@ -88,14 +88,14 @@ def class_summaries(model: GraphEstimator, graphs: GraphSet) -> list[ClassSummar
                 len(own),
                 own[:TYPICAL],
                 scores[own[:TYPICAL], code],
-                telling_substructures(model, graphs, used, code) if len(own) and is_exact(model) else [],
-                telling_pairs(model, graphs, used, code) if len(own) and isinstance(model, NetworkEstimator) else [],
+                class_substructures(model, graphs, used, code) if len(own) and is_exact(model) else [],
+                class_pairs(model, graphs, used, code) if len(own) and isinstance(model, NetworkEstimator) else [],
             )
         )
     return found
 
 
-def telling_substructures(model: GraphEstimator, graphs: GraphSet, chosen: Ints, code: int) -> list[Telling]:
+def class_substructures(model: GraphEstimator, graphs: GraphSet, chosen: Ints, code: int) -> list[Evidence]:
     """Return the substructures with the largest mean contribution to the decision value of a class, over some graphs.
 
     Args:
@@ -106,7 +106,7 @@ def telling_substructures(model: GraphEstimator, graphs: GraphSet, chosen: Ints,
     """
     output = Output(np.full(len(chosen), code, dtype=np.int64), 0, "", False)
     totals: dict[int, float] = {}
-    best: dict[int, Telling] = {}
+    best: dict[int, Evidence] = {}
     times: dict[int, int] = {}
     for g, found in zip(
         chosen.tolist(), contributions(require_exact(model), graphs.subset(chosen), output), strict=True
@@ -115,13 +115,13 @@ def telling_substructures(model: GraphEstimator, graphs: GraphSet, chosen: Ints,
             totals[one.hash] = totals.get(one.hash, 0.0) + one.contribution
             times[one.hash] = times.get(one.hash, 0) + 1
             if one.hash not in best or abs(one.contribution) > abs(best[one.hash].contribution):
-                best[one.hash] = Telling(one.words, one.contribution, 0.0, g, one.nodes)
-    order = sorted(totals, key=lambda h: -abs(totals[h]))[:TELLING]
+                best[one.hash] = Evidence(one.words, one.contribution, 0.0, g, one.nodes)
+    order = sorted(totals, key=lambda h: -abs(totals[h]))[:MOST_EVIDENCE]
     count = len(chosen)
     return [best[h]._replace(contribution=totals[h] / count, share=times[h] / count) for h in order]
 
 
-def telling_pairs(model: NetworkEstimator, graphs: GraphSet, chosen: Ints, code: int) -> list[Telling]:
+def class_pairs(model: NetworkEstimator, graphs: GraphSet, chosen: Ints, code: int) -> list[Evidence]:
     """Return the covariances of two channels with the largest mean contribution to the probability of a class.
 
     The contribution of an entry of the readout [μ, C] is its gradient × input. Networks of other readouts have none.
@@ -139,7 +139,7 @@ def telling_pairs(model: NetworkEstimator, graphs: GraphSet, chosen: Ints, code:
         return []
     own = DifferentiableModel(model, some, output)
     members = _covariance_networks(own.network)
-    found: list[Telling] = []
+    found: list[Evidence] = []
     for number, network in enumerate(members):
         with torch.no_grad():
             vectors = torch.cat([network.embed(own.source.take(np.array([g]))) for g in range(len(some))])
@@ -153,13 +153,13 @@ def telling_pairs(model: NetworkEstimator, graphs: GraphSet, chosen: Ints, code:
         rows, columns = np.triu_indices(rank)
         block = each[:, readout.in_channels : readout.in_channels + len(rows)]
         mean = block.mean(axis=0)
-        for k in np.argsort(-np.abs(mean), kind="stable")[:TELLING].tolist():
+        for k in np.argsort(-np.abs(mean), kind="stable")[:MOST_EVIDENCE].tolist():
             strongest = int(np.abs(block[:, k]).argmax())
             pair = f"{rows[k]} and {columns[k]}" if rows[k] != columns[k] else f"{rows[k]} with itself"
             words = f"channels {pair}" + (f" of network {number + 1}" if len(members) > 1 else "")
             share = float((np.sign(block[:, k]) == np.sign(mean[k])).mean())
-            found.append(Telling(words, float(mean[k]), share, int(chosen[strongest]), np.empty(0, np.int64)))
-    return sorted(found, key=lambda one: -abs(one.contribution))[:TELLING]
+            found.append(Evidence(words, float(mean[k]), share, int(chosen[strongest]), np.empty(0, np.int64)))
+    return sorted(found, key=lambda one: -abs(one.contribution))[:MOST_EVIDENCE]
 
 
 def _covariance_networks(network: Network) -> list[GCAPS]:

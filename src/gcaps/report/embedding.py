@@ -1,4 +1,4 @@
-"""A page with a map of graphs: their vectors in two dimensions, and what each point is."""
+"""A page with a map of graphs: their vectors in two dimensions, and a table of the points."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Place:
 
 
 def project(vectors: Floats, how: Projection) -> tuple[Floats, str]:
-    """Return vectors in two dimensions [n, 2], and how, in words.
+    """Project vectors to two dimensions; return them [n, 2] and a description of the projection.
 
     Args:
         vectors: [n, d]
@@ -205,7 +205,7 @@ def _groups(words: Sequence[_Word], target: Target) -> tuple[Ints, list[tuple[st
 
 
 def _words(part: EmbeddedPart, target: Target) -> list[_Word]:
-    """Return what is said of each graph; of several targets, about the first."""
+    """Return the description of each graph, by the first of several targets."""
     graphs, scores = part.graphs, part.scores
     names = [str(name) for name in graphs.ids.tolist()]
     ids = [f"Graph {name}" if name.isdigit() else name for name in names]

@@ -1,4 +1,4 @@
-"""Drawing of a graph whose nodes and edges are colored by what they contribute to a prediction."""
+"""Drawing of a graph whose nodes and edges are colored by their contributions to a prediction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gcaps.report.graph_drawing import layout
 from gcaps.report.molecule_drawing import marked_line, opacity
 
 MAX_DRAWN = 120
-"""Of larger graphs the most important neighborhood of so many nodes is drawn."""
+"""Most nodes of a drawing; of larger graphs the most important neighborhood is drawn."""
 LARGEST_DOT, SMALLEST_DOT = 12.0, 3.5
 """Radius of a node in CSS pixels."""
 READABLE_DOT = 7.5

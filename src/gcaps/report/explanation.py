@@ -1,4 +1,4 @@
-"""A page with graphs whose nodes and edges are colored by what they contribute to a prediction."""
+"""A page with graphs whose nodes and edges are colored by their contributions to a prediction."""
 
 from __future__ import annotations
 
@@ -284,7 +284,7 @@ def _left_out(graph: Graph, values: Floats, molecule: Any) -> str:
 
 
 def _labels(explanation: Explanation, i: int) -> list[str]:
-    """Return the label of each node in the source's words; empty without labels."""
+    """Return the label of each node as in the source; empty without labels."""
     graph = explanation.graphs[i]
     if graph.node_labels is None:
         return [""] * graph.num_nodes
@@ -335,7 +335,7 @@ def signed_text(value: float, *, probability: bool) -> str:
 
 
 def _sum_text(explanation: Explanation, i: int) -> str:
-    """Say how contributions of nodes add up, where they do."""
+    """Return the sum of contributions of nodes in words; empty if they do not add up."""
     base = float(explanation.baselines[i])
     if not np.isfinite(base):
         return ""
@@ -345,14 +345,14 @@ def _sum_text(explanation: Explanation, i: int) -> str:
 
 
 def _remark(explanation: Explanation, i: int) -> str:
-    """Say so where a probability is so close to 0 or 1 that no node changes it noticeably."""
+    """Return a remark if a probability is so close to 0 or 1 that no node changes it noticeably."""
     if not explanation.output.is_probability or np.abs(explanation.nodes[i]).max(initial=0.0) >= UNNOTICED:
         return ""
     return f"no node changes this probability by more than {UNNOTICED:g}: the model is certain without any of them"
 
 
 def _prediction_texts(target: Target, scores: Floats, number: int, explained: float) -> tuple[str, str]:
-    """Return the prediction in the source's words, and the explained number if it is a class."""
+    """Return the prediction as in the source, and the explained number if it is a class."""
     decoded = target.decode(scores).reshape(1, -1)[0]
     if target.classes is None:
         return METRICS["mae"].text(float(decoded[number])), ""

@@ -1,4 +1,4 @@
-"""Sections of the page of explanations: how faithful they are, and what the model knows of each class."""
+"""Sections of the page of explanations: their faithfulness, and a summary of each class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gcaps.data.graphset import GraphSet
 from gcaps.estimators.base import GraphEstimator
 from gcaps.estimators.network import NetworkEstimator
 from gcaps.explain.atoms import atoms_of
-from gcaps.explain.classes import ClassSummary, Telling
+from gcaps.explain.classes import ClassSummary, Evidence
 from gcaps.explain.contributions import explain
 from gcaps.explain.explanation import Explanation
 from gcaps.explain.feature_names import label_text
@@ -38,15 +38,15 @@ class FidelityRow(NamedTuple):
 
 
 class ShownGraph(NamedTuple):
-    """A typical graph, or one with a telling substructure."""
+    """A typical graph, or one with a substructure of large contribution."""
 
     id: str
     words: str
     picture: Markup | None
 
 
-class ShownTelling(NamedTuple):
-    """A telling substructure or pair, as text."""
+class ShownEvidence(NamedTuple):
+    """A substructure or pair of channels of large contribution, as text."""
 
     words: str
     contribution: str
@@ -60,9 +60,9 @@ class ShownClass(NamedTuple):
     name: str
     graphs: int
     typical: list[ShownGraph]
-    substructures: list[ShownTelling]
+    substructures: list[ShownEvidence]
     examples: list[ShownGraph]
-    pairs: list[ShownTelling]
+    pairs: list[ShownEvidence]
 
 
 def fidelity_rows(model: Any, explanation: Explanation) -> list[FidelityRow]:
@@ -111,7 +111,7 @@ def _curves(rows: Sequence[FidelityRow], which: str, title: str) -> Markup:
 
 
 def classes_section(graphs: GraphSet, classes: Sequence[ClassSummary]) -> Markup:
-    """Return the section about each class: typical graphs, telling substructures, pairs of channels.
+    """Return the section about each class: typical graphs, substructures and pairs of channels.
 
     Args:
         graphs: the set that the summaries were made of.
@@ -135,9 +135,9 @@ def classes_section(graphs: GraphSet, classes: Sequence[ClassSummary]) -> Markup
     return Markup(text)  # of a template that escapes
 
 
-def _telling(graphs: GraphSet, one: Telling, *, probability: bool) -> ShownTelling:
+def _telling(graphs: GraphSet, one: Evidence, *, probability: bool) -> ShownEvidence:
     value = signed_text(one.contribution, probability=probability)
-    return ShownTelling(one.words, value, f"{one.share:.0%}", str(graphs.ids[one.graph]))
+    return ShownEvidence(one.words, value, f"{one.share:.0%}", str(graphs.ids[one.graph]))
 
 
 def _shown(graphs: GraphSet, g: int, words: str, marked: Any, value: float) -> ShownGraph:

@@ -29,7 +29,7 @@ COLORS = {7: "blue", 8: "red", 9: "green", 15: "orange", 16: "k6", 17: "green", 
 _SVG = "{http://www.w3.org/2000/svg}"
 _STEPS = re.compile(r"[MLQCZ]|-?\d+(?:\.\d+)?")
 _CODES = {f"#0000{code:02X}": kind for code, kind in enumerate(dict.fromkeys(COLORS.values()), 1)}
-"""Color that RDKit is told to draw with → class; the colors themselves never reach the page."""
+"""Classes of the style sheet by the placeholder colors that RDKit draws with."""
 
 
 class AtomMark(NamedTuple):
@@ -153,7 +153,7 @@ def _paths(text: str) -> str:
 
 
 def _steps(d: str) -> str:
-    """Return the steps of a path with coordinates to a tenth of a pixel; whatever is no step is left out."""
+    """Return the steps of a path with coordinates to a tenth of a pixel; everything else is left out."""
     out = ""
     for token in _STEPS.findall(d):
         text = token if token.isalpha() else coordinate(float(token))
@@ -162,7 +162,7 @@ def _steps(d: str) -> str:
 
 
 def _discs(places: Any, molecule: Any, marks: Sequence[AtomMark]) -> str:
-    """Return a disc for each marked atom, with its words as a tooltip."""
+    """Return a disc for each marked atom, with its description as a tooltip."""
     if not marks:
         return ""
     bonds = [(b.GetBeginAtomIdx(), b.GetEndAtomIdx()) for b in molecule.GetBonds()]
@@ -179,7 +179,7 @@ def _discs(places: Any, molecule: Any, marks: Sequence[AtomMark]) -> str:
 
 
 def marked_line(a: Array, b: Array, strength: float, words: str, width: float = 9.0) -> str:
-    """Return a line whose color and width say how much an edge contributes, with its words as a tooltip."""
+    """Return a line whose color and width show the contribution of an edge, with its description as a tooltip."""
     kind, size = "raises" if strength >= 0 else "lowers", min(abs(strength), 1.0)
     ends = " ".join(f'{name}="{coordinate(v)}"' for name, v in zip(("x1", "y1", "x2", "y2"), (*a, *b), strict=True))
     return (

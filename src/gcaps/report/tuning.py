@@ -1,4 +1,4 @@
-"""A page about a search of settings: the best ones, what mattered, all trials."""
+"""A page about a search over settings: the best trial, importances, history and all trials."""
 
 from __future__ import annotations
 
