@@ -10,7 +10,8 @@ import pytest
 import gcaps
 from gcaps.estimators import make_estimator
 from gcaps.explain import explain
-from gcaps.report.explanation import chosen_graphs, color_legend, explanation_page, signed_text
+from gcaps.report.explanation import chosen_graphs, explanation_page
+from gcaps.report.explanation_drawing import color_legend, signed_text
 from tests.molecule_sets import molecules, write_table
 from tests.read_page import Page
 

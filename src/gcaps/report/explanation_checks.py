@@ -19,7 +19,7 @@ from gcaps.explain.feature_names import label_text
 from gcaps.explain.fidelity import Fidelity, fidelity_of, random_fidelity, randomised_correlation
 from gcaps.report.chart import Drawing, Scale, number
 from gcaps.report.explained_graph import MAX_DRAWN, NodeMark, draw_explained_graph, important_nodes, part_of
-from gcaps.report.explanation import signed_text
+from gcaps.report.explanation_drawing import signed_text
 from gcaps.report.molecule_drawing import AtomMark, draw_molecule
 from gcaps.report.template import environment
 

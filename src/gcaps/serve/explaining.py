@@ -13,7 +13,7 @@ from gcaps.estimators.base import GraphEstimator
 from gcaps.explain import Explanation, explain
 from gcaps.explain.contributions import chosen_method
 from gcaps.explain.predictor import predictor_of
-from gcaps.report.explanation import drawing
+from gcaps.report.explanation_drawing import drawing
 from gcaps.serve.answers import DIGITS
 
 SIZE = (420.0, 320.0)
