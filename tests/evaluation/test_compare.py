@@ -24,8 +24,8 @@ from gcaps.evaluation.experiments import Evaluation, named_methods, rows_of
 from gcaps.evaluation.outcome import cell_of, fold_digest
 from gcaps.evaluation.planning import make_plan, write_inputs
 from gcaps.evaluation.run import shares_folds
+from gcaps.evaluation.session import Session
 from gcaps.evaluation.supervise import Child, Children, Listener, Task, supervise
-from gcaps.evaluation.worker import Session
 
 FAST = {
     "deepsets": {"epochs": 3, "hidden": 4},

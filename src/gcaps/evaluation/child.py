@@ -1,7 +1,7 @@
 """The process that computes cells, started and watched by :mod:`gcaps.evaluation.supervise`.
 
 It reads one request a line from its standard input and writes events, one a line, both as JSON. A request is the work
-of one row, data set and seed: the fields of :meth:`~gcaps.evaluation.worker.Session.work`, the planned data, and for
+of one row, data set and seed: the fields of :meth:`~gcaps.evaluation.session.Session.work`, the planned data, and for
 an estimator of the caller's its pickle, which only ever comes through this pipe. Events are those of ``Session.work``,
 with the epochs of about a fifth of a second in one ``epochs`` event, and ``end`` after the last.
 """
@@ -23,7 +23,7 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gcaps.evaluation.worker import Event, Session
+    from gcaps.evaluation.session import Event, Session
 
 EPOCH_INTERVAL = 0.2
 """Seconds between two messages about epochs."""
@@ -34,7 +34,7 @@ def main(lifeline: str) -> None:
     die_with(int(lifeline))
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a library prints must not be taken for an event
-    from gcaps.evaluation.worker import Session  # takes seconds, in which the parent may die
+    from gcaps.evaluation.session import Session  # takes seconds, in which the parent may die
 
     def tell(event: Event) -> None:
         answers.write(json.dumps(event) + "\n")
@@ -72,7 +72,7 @@ def _die_at_end(lifeline: int) -> None:
 def answer(request: dict[str, Any], tell: Callable[[Event], None], session: Session) -> None:
     """Do the work of a request."""
     from gcaps.evaluation.plan import PlannedData
-    from gcaps.evaluation.worker import failure
+    from gcaps.evaluation.session import failure
 
     try:
         pickled = request["estimator"]  # from the process that started this one, through its pipe, never from a file

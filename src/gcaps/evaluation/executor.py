@@ -61,7 +61,7 @@ class InProcess:
         """Run all tasks; ``limits`` must be empty."""
         from threadpoolctl import threadpool_limits
 
-        from gcaps.evaluation.worker import Session
+        from gcaps.evaluation.session import Session
 
         assert limits == Limits()
         session = Session(self._memory, catch=self._catch)

@@ -108,7 +108,7 @@ class Recorder:
         self.at, self.began = None, time.monotonic()
 
     def take(self, event: Event, peak_mib: float | None = None) -> None:
-        """Take an event of :meth:`gcaps.evaluation.worker.Session.work` or of a child."""
+        """Take an event of :meth:`gcaps.evaluation.session.Session.work` or of a child."""
         kind = event.pop("event")
         if kind == "fold":
             self.at, self.began = self._cell(event["fold"]), time.monotonic()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,11 @@ from gcaps.data.arrays import Array, Floats, Ints
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Target, Task
-from gcaps.documents import validated
-from gcaps.errors import DivergenceError, GcapsError, MemoryLimitError
+from gcaps.errors import DivergenceError, GcapsError
 from gcaps.estimators.base import GraphEstimator
 from gcaps.estimators.registry import METHODS, estimator_class, make_estimator
 from gcaps.evaluation.learning_curve import nested_fold
 from gcaps.evaluation.metrics import compute_metrics, encoded_metrics, mean_over_targets, metric_for
-from gcaps.evaluation.outcome import digest
-from gcaps.evaluation.plan import InMemory, PlannedData
 from gcaps.evaluation.result import FoldResult, as_lists
 from gcaps.evaluation.splits import Fold
 from gcaps.training import Curves, Epoch
@@ -31,7 +28,6 @@ from gcaps.tuning.search import Tuning
 INNER_SHARE = 0.1
 """Share of a fold's training graphs that chooses among configurations, where the splits file sets none aside."""
 
-Event = dict[str, Any]
 OnEpoch = Callable[[Epoch], None]
 
 
@@ -277,106 +273,6 @@ class Worker:
             return None
         found: list[list[float]] = plane(vectors).round(4).tolist()
         return found
-
-
-class Session:
-    """Runs tasks one after the other in this process; keeps the set it used last.
-
-    Args:
-        memory: graphs and folds that need not be loaded.
-        catch: report exceptions as events; otherwise they are raised.
-    """
-
-    def __init__(self, memory: InMemory | None = None, *, catch: bool = True) -> None:
-        self._memory, self._catch = memory or InMemory(), catch
-        self._graphs: tuple[str, GraphSet] | None = None
-        self._prepared: tuple[tuple[str, str], PreparedSet] | None = None
-
-    def work(
-        self, data: PlannedData, request: dict[str, Any], estimator: Any, tell: Callable[[Event], None], *, epochs: bool
-    ) -> None:
-        """Run folds of one row and seed, and tell of each step.
-
-        Events: ``load``, ``prepare``, ``fold`` (it begins), ``epoch``, and ``done`` or ``failed`` (of one fold, or of
-        all folds where ``fold`` is None).
-
-        Args:
-            data: the set.
-            request: ``method``, ``configs``, ``tuning``, ``seed``, ``train_size`` and the numbers of the ``folds``.
-            estimator: of the caller's, where there is no method.
-            tell: called with each event.
-            epochs: whether to tell of epochs.
-        """
-        numbers: list[int] = request["folds"]
-        try:
-            tell({"event": "load"})
-            prepared = self._prepared_set(data, digest([request["method"], request["configs"]]))
-            tell({"event": "prepare"})
-            began = time.perf_counter()
-            worker = Worker(
-                *(prepared, request["method"], request["configs"], request["seed"], estimator),
-                *(data.task, data.metric, data.groups(prepared), tuning_of(request["tuning"])),
-            )
-            worker.prepare()
-            shared = (time.perf_counter() - began) / len(numbers)
-        except Exception as error:
-            if not self._catch:
-                raise
-            tell({"event": "failed", "fold": None, **failure(error)})
-            return
-        for number in numbers:
-            tell({"event": "fold", "fold": number})
-            began = time.perf_counter()
-
-            def on_epoch(epoch: Epoch, number: int = number) -> None:
-                tell({"event": "epoch", "fold": number, "epoch": epoch})
-
-            try:
-                fold = self._fold(data, prepared, request["seed"], number)
-                found = worker.run(fold, number, on_epoch if epochs else None, request["train_size"])
-            except Exception as error:
-                if not self._catch:
-                    raise
-                tell({"event": "failed", "fold": number, **failure(error)})
-                continue
-            seconds = shared + time.perf_counter() - began
-            tell({"event": "done", "fold": number, "seconds": seconds, **asdict(found)})
-
-    def _prepared_set(self, data: PlannedData, settings: str) -> PreparedSet:
-        """The set with what was computed for the same method and settings before; other work is dropped."""
-        key = (data.fingerprint, settings)
-        if self._prepared is None or self._prepared[0] != key:
-            self._prepared = None
-            self._prepared = key, PreparedSet(self._load(data))
-        return self._prepared[1]
-
-    def _load(self, data: PlannedData) -> GraphSet:
-        if data.name in self._memory.graphs:
-            return self._memory.graphs[data.name]
-        if self._graphs is None or self._graphs[0] != data.fingerprint:
-            self._graphs = None
-            self._graphs = data.fingerprint, data.load()
-        return self._graphs[1]
-
-    def _fold(self, data: PlannedData, graphs: PreparedSet, seed: int, number: int) -> Fold:
-        if data.name in self._memory.folds:
-            return self._memory.folds[data.name][number]
-        return data.fold(graphs, seed, number)
-
-
-def tuning_of(request: dict[str, Any] | None) -> Tuning | None:
-    """The search of a request, from the fields that ``dataclasses.asdict`` gave."""
-    return None if request is None else validated(Tuning, request, "is no search of settings")
-
-
-def failure(error: Exception) -> dict[str, str]:
-    """Return the record of an exception: one line, and whether memory ran out."""
-    text = " ".join(str(error).split())
-    if not isinstance(error, GcapsError):
-        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    # torch reports a failed allocation as a RuntimeError
-    short = isinstance(error, MemoryError | MemoryLimitError) or "can't allocate memory" in text
-    return {"status": "memory" if short else "failed", "error": text}
 
 
 def fold_seed(seed: int, number: int) -> int:
