@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 from gcaps.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from gcaps.report.console import print_comparison as print_comparison
     from gcaps.report.members import leaderboard as leaderboard
     from gcaps.report.page import report_text as report_text
     from gcaps.report.page import write_report as write_report
-    from gcaps.report.text import print_comparison as print_comparison
 
 _HOMES = {
     "leaderboard": "members",
-    "print_comparison": "text",
+    "print_comparison": "console",
     "report_text": "page",
     "write_report": "page",
 }
