@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,11 @@ def ranges(starts: Array, lengths: Array) -> Ints:
     lengths = np.asarray(lengths, dtype=np.int64)
     shift = np.asarray(starts, dtype=np.int64) - pointer(lengths)[:-1]
     return np.repeat(shift, lengths) + np.arange(lengths.sum(), dtype=np.int64)
+
+
+def array_digest(values: Array) -> str:
+    """SHA-256 of the values of an array."""
+    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
 
 
 def pointer(lengths: Array) -> Ints:

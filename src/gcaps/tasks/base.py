@@ -13,6 +13,7 @@ from torch import nn
 from gcaps.config.tasks import StepsConfig
 from gcaps.data.arrays import Array
 from gcaps.errors import ModelError
+from gcaps.estimators.auto import usable_device
 from gcaps.estimators.fitting import Fitting
 from gcaps.training.selection import Curves
 
@@ -68,9 +69,7 @@ class TaskModel(Fitting, Generic[C]):
 
 def device_of(name: str) -> torch.device:
     """Return the device of a setting ``device``."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(name)
+    return torch.device(usable_device("cuda") if name == "auto" else name)
 
 
 def network_arrays(network: nn.Module) -> dict[str, Array]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gcaps.data.arrays import Array
+from gcaps.data.arrays import Array, pointer
 from gcaps.data.graphset import GraphSet
 from gcaps.data.hashing import neighbors_of_set, wl_hashes
 from gcaps.kernels.graphlet import Graphlet
@@ -137,7 +137,7 @@ def adjacencies(graphs: GraphSet) -> list[Array]:
     """[n, n] adjacency matrix of each graph, without weights."""
     found = []
     source, target = np.repeat(np.arange(graphs.num_nodes), graphs.degrees), neighbors_of_set(graphs)
-    ends = np.concatenate([[0], np.cumsum(graphs.arc_counts)])
+    ends = pointer(graphs.arc_counts)
     for g in range(len(graphs)):
         A = np.zeros((graphs.sizes[g], graphs.sizes[g]))
         arcs = slice(ends[g], ends[g + 1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -12,7 +11,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 from gcaps.config.tasks import LinkConfig
-from gcaps.data.arrays import Array, Floats, Ints
+from gcaps.data.arrays import Array, Floats, Ints, array_digest
 from gcaps.documents import Count, Page, validated
 from gcaps.errors import DataError, ModelError
 from gcaps.tasks.base import State, network_arrays
@@ -115,7 +114,7 @@ class CapsuleLinkPredictor(EncoderModel[LinkConfig]):
                 "config": config.to_dict(),
                 "seed": seed,
                 "graph": graph.fingerprint(),
-                "validation": hashlib.sha256(validation.both.tobytes()).hexdigest(),
+                "validation": array_digest(validation.both),
             }
             self.curves_, epoch = training.fit(seed, identity, checkpoint, keep_checkpoint, report)
             self.vectors_: Floats = training.vectors().cpu().numpy()

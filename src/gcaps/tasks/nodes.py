@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -12,7 +11,7 @@ import torch
 from sklearn.base import ClassifierMixin
 
 from gcaps.config.tasks import NodeConfig
-from gcaps.data.arrays import Array, Floats, Ints
+from gcaps.data.arrays import Array, Floats, Ints, array_digest
 from gcaps.data.targets import Target
 from gcaps.documents import Count, Name, Page, validated
 from gcaps.errors import DataError, ModelError
@@ -193,5 +192,5 @@ def _identity(
         "config": config.to_dict(),
         "seed": seed,
         "graph": graph.fingerprint(),
-        **{name: hashlib.sha256(part.tobytes()).hexdigest() for name, part in parts.items()},
+        **{name: array_digest(part) for name, part in parts.items()},
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from gcaps.config.sequences import SequenceConfig
-from gcaps.data.arrays import Array, Ints
+from gcaps.data.arrays import Array, Ints, array_digest
 from gcaps.data.sequence import GraphSequence
 from gcaps.documents import Count, Number, Page, validated
 from gcaps.errors import DataError, ModelError
@@ -227,7 +226,7 @@ class CapsuleForecaster(TaskModel[SequenceConfig]):
             network = self._network()
             self.network_ = network
             identity = {"parameters": {k: str(v) for k, v in config.model_dump().items()}, "seed": seed, "stop": stop}
-            identity["data"] = hashlib.sha256(np.ascontiguousarray(sequence.values).tobytes()).hexdigest()
+            identity["data"] = array_digest(sequence.values)
             chooses = stop < T
             curves, epoch = fit_steps(
                 StepRun(network, losses, config, seed),
