@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gcaps.cli.arguments import Seed
-from gcaps.cli.tasks.training import Output, fit_and_save, parameters_of, say
+from gcaps.cli.tasks.training import Output, fit_and_save, say
 
 
 def run(
@@ -38,7 +38,7 @@ def run(
 
     require_goal(output)
     read = load(data, labelled=False)
-    model = CapsuleGraphGenerator(**parameters_of(config, seed))
+    model = CapsuleGraphGenerator(**dict(config), random_state=seed)
     fit_and_save(model, read, output, read.name)
     made = model.sample(count, random_state=seed)
     if graphs is not None:

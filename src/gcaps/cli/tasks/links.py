@@ -8,7 +8,7 @@ import typer
 
 from gcaps.cli.arguments import Seed
 from gcaps.cli.tasks.nodes import Graph
-from gcaps.cli.tasks.training import Output, fit_and_save, parameters_of, say
+from gcaps.cli.tasks.training import Output, fit_and_save, say
 
 
 def run(
@@ -42,7 +42,7 @@ def run(
     require_goal(output)
     read = NodeGraph.read(graph)
     split = split_links(read, seed, config.validation, test)
-    model = CapsuleLinkPredictor(**parameters_of(config, seed))
+    model = CapsuleLinkPredictor(**dict(config), random_state=seed)
     fit_and_save(model, split.graph, output, graph.stem, validation=split.validation, keep_checkpoint=True)
     if len(split.test.positive):
         table = Table("scores of pairs", "AUC, %", "AP, %", box=None, pad_edge=False)

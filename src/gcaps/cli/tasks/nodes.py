@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gcaps.cli.arguments import Seed
-from gcaps.cli.tasks.training import Output, fit_and_save, parameters_of, say
+from gcaps.cli.tasks.training import Output, fit_and_save, say
 
 Graph = Annotated[
     Path,
@@ -51,7 +51,7 @@ def run(
 
     require_goal(output)
     read = NodeGraph.read(graph)
-    model = CapsuleNodeClassifier(**parameters_of(config, seed))
+    model = CapsuleNodeClassifier(**dict(config), random_state=seed)
     fit_and_save(model, read, output, graph.stem, keep_checkpoint=True)
     if predictions is not None:
         _write(predictions, model, read)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gcaps.cli.arguments import Seed
-from gcaps.cli.tasks.training import Output, fit_and_save, parameters_of, say
+from gcaps.cli.tasks.training import Output, fit_and_save, say
 
 Sequence = Annotated[
     Path,
@@ -51,7 +51,7 @@ def run(
     read = read_sequence(sequence)
     if not 0 <= test < len(read) or not 0 < validation < 1:
         raise ConfigError(f"--test is from 0 to {len(read) - 1} steps, --validation between 0 and 1")
-    model = CapsuleForecaster(**parameters_of(config, seed))
+    model = CapsuleForecaster(**dict(config), random_state=seed)
     fit_and_save(model, read.until(len(read) - test), output, sequence.stem, validation=validation)
     if forecasts is not None:
         _write(forecasts, model.predict(read)[-1])

@@ -32,11 +32,6 @@ def fit_and_save(model: Any, data: Any, output: Path, title: str, **options: Any
         remove_checkpoint(folder)
 
 
-def parameters_of(config: Any, seed: int) -> dict[str, Any]:
-    """Return the constructor's arguments of the model with some settings."""
-    return {name: getattr(config, name) for name in type(config).model_fields} | {"random_state": seed}
-
-
 def say(output: Path, facts: str) -> None:
     """Print a line about the model in ``output``."""
     from gcaps.terminal import Terminal
