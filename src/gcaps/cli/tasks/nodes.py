@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gcaps.cli.arguments import Seed
-from gcaps.cli.tasks.training import Output, fit_and_save, say
+from gcaps.cli.tasks.training import Output, fit_and_save, say, write_table
 
 Graph = Annotated[
     Path,
@@ -54,24 +54,15 @@ def run(
     model = CapsuleNodeClassifier(**dict(config), random_state=seed)
     fit_and_save(model, read, output, graph.stem, keep_checkpoint=True)
     if predictions is not None:
-        _write(predictions, model, read)
+        scores = model.predict_proba(read)
+        rows = zip(model.target_.decode(scores).tolist(), scores, strict=True)
+        write_table(
+            predictions,
+            ["node", "class", *(f"p({name})" for name in model.classes_)],
+            ([node, name, *(f"{p:.6f}" for p in row)] for node, (name, row) in enumerate(rows)),
+        )
     best = model.curves_.validation[model.epoch_ - 1]
     tested = read.test is not None and len(read.test) > 0
     test = f", test accuracy {model.score(read):.1%}" if tested else ""
     facts = f"{len(read):,} nodes, {len(model.classes_)} classes, epoch {model.epoch_}"
     say(output, f"{facts}, validation accuracy {best:.1%}{test}")
-
-
-def _write(path: Path, model: Any, graph: Any) -> None:
-    """Write one row for each node."""
-    import csv
-
-    from gcaps.files import output_text
-
-    scores = model.predict_proba(graph)
-    classes = model.target_.decode(scores)
-    with output_text(path) as text:
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(["node", "class", *(f"p({name})" for name in model.classes_)])
-        for node, (name, row) in enumerate(zip(classes.tolist(), scores, strict=True)):
-            table.writerow([node, name, *(f"{p:.6f}" for p in row)])

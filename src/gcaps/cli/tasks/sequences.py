@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gcaps.cli.arguments import Seed
-from gcaps.cli.tasks.training import Output, fit_and_save, say
+from gcaps.cli.tasks.training import Output, fit_and_save, say, write_table
 
 Sequence = Annotated[
     Path,
@@ -54,19 +54,11 @@ def run(
     model = CapsuleForecaster(**dict(config), random_state=seed)
     fit_and_save(model, read.until(len(read) - test), output, sequence.stem, validation=validation)
     if forecasts is not None:
-        _write(forecasts, model.predict(read)[-1])
+        ahead = model.predict(read)[-1]
+        write_table(
+            forecasts,
+            ["node", *(f"+{h}" for h in range(1, ahead.shape[1] + 1))],
+            ([node, *(f"{value:.6g}" for value in row)] for node, row in enumerate(ahead)),
+        )
     score = f", R² of the last {test:,} steps {model.score(read, steps=test):.3f}" if test else ""
     say(output, f"{len(read):,} steps, {read.num_nodes:,} nodes, epoch {model.epoch_}{score}")
-
-
-def _write(path: Path, ahead: Any) -> None:
-    """Write one row for each node, one column for each step ahead."""
-    import csv
-
-    from gcaps.files import output_text
-
-    with output_text(path) as text:
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(["node", *(f"+{h}" for h in range(1, ahead.shape[1] + 1))])
-        for node, row in enumerate(ahead):
-            table.writerow([node, *(f"{value:.6g}" for value in row)])
