@@ -23,7 +23,7 @@ from gcaps.evaluation.child import answer
 from gcaps.evaluation.experiments import Evaluation, named_methods, rows_of
 from gcaps.evaluation.outcome import cell_of, fold_digest
 from gcaps.evaluation.planning import make_plan, write_inputs
-from gcaps.evaluation.run import shares_folds
+from gcaps.evaluation.runner import shares_folds
 from gcaps.evaluation.session import Session
 from gcaps.evaluation.supervise import Child, Children, Listener, Task, supervise
 

@@ -144,7 +144,8 @@ def chosen(graphs, method, folds, config):
     from gcaps.evaluation.experiments import Evaluation, named_methods, rows_of
     from gcaps.evaluation.plan import Limits
     from gcaps.evaluation.planning import make_plan
-    from gcaps.evaluation.run import run_plan, tuned_row
+    from gcaps.evaluation.run import tuned_row
+    from gcaps.evaluation.runner import run_plan
 
     rows = rows_of(graphs, named_methods({method: (method, config)}), Evaluation(split=folds))
     plan, memory = make_plan([tuned_row(row, 4, 3) for row in rows], Limits())

@@ -159,7 +159,8 @@ def run(
     from gcaps.evaluation.experiments import Evaluation, named_methods, rows_of
     from gcaps.evaluation.plan import Limits
     from gcaps.evaluation.planning import make_plan
-    from gcaps.evaluation.run import repeated, run_plan, tuned_row
+    from gcaps.evaluation.run import repeated, tuned_row
+    from gcaps.evaluation.runner import run_plan
     from gcaps.report import print_comparison, write_report
     from gcaps.terminal import Terminal
     from gcaps.training import training_bar

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from gcaps.evaluation.metrics import metric_for
 from gcaps.evaluation.outcome import Cell, Outcome
-from gcaps.evaluation.run import Report
+from gcaps.evaluation.runner import Report
 from gcaps.terminal import Terminal
 
 

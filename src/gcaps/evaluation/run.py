@@ -1,21 +1,17 @@
-"""``gcaps.compare`` and ``gcaps.evaluate``: plan cells, run them with an executor, collect their outcomes."""
+"""``gcaps.compare`` and ``gcaps.evaluate``: from their arguments to a plan, and from outcomes to a result."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gcaps.errors import ConfigError, GcapsError, MemoryLimitError
-from gcaps.estimators.registry import METHODS, config_class
+from gcaps.errors import ConfigError, GcapsError
+from gcaps.estimators.registry import config_class
 from gcaps.evaluation.comparison import Comparison
-from gcaps.evaluation.executor import DaskCluster, Executor, InProcess, WorkerProcesses
 from gcaps.evaluation.experiments import (
     Evaluation,
     Experiment,
@@ -26,14 +22,12 @@ from gcaps.evaluation.experiments import (
     rows_of,
     tuning_for,
 )
-from gcaps.evaluation.outcome import Cell, Outcome, read_cell
 from gcaps.evaluation.plan import FILE, InMemory, Limits, Plan
 from gcaps.evaluation.planning import Row, make_plan, write_inputs
 from gcaps.evaluation.protocols import PROTOCOLS
 from gcaps.evaluation.result import Result
-from gcaps.evaluation.reuse import recorded_cells
+from gcaps.evaluation.runner import OnEpoch, Report, Runner
 from gcaps.evaluation.splits import Fold, Split
-from gcaps.evaluation.supervise import Listener, Task
 
 if TYPE_CHECKING:
     from gcaps.training import Epoch
@@ -41,19 +35,6 @@ if TYPE_CHECKING:
 MAX_SEED = 2**32 - 1
 """Largest seed that numpy's and torch's generators take."""
 MAX_REPEATS = 10_000
-OnEpoch: TypeAlias = "Callable[[Cell, Epoch], None]"
-
-
-class Report(Protocol):
-    """Callbacks for the progress of a comparison."""
-
-    def begin(self, cells: list[Cell], there: list[Outcome], workers: int) -> None:
-        """``cells`` are about to be run by so many workers; ``there`` were done before."""
-        ...
-
-    def cell(self, outcome: Outcome) -> None:
-        """A cell is done, or has failed."""
-        ...
 
 
 def compare(
@@ -126,7 +107,7 @@ def compare(
             raise ConfigError("give data to compare on, or the folder of a comparison to continue")
         plan, memory = Plan.read(run), InMemory()
         plan = replace(plan, limits=plan.limits if limits == Limits() else limits)
-        runner = _Runner(plan, memory, {}, jobs, cluster, report, on_epoch, reuse=reuse)
+        runner = Runner(plan, memory, {}, jobs, cluster, report, on_epoch, reuse=reuse)
         return runner.in_folder(Path(run), retry=retry)
     own: dict[str, Any] = {}
     if experiment is not None:
@@ -145,10 +126,10 @@ def compare(
         raise GcapsError(f"{run}: is not the folder of a comparison; choose a new one")
     plan, memory = make_plan(rows, limits, command, "comparison" if run is None else Path(run).resolve().name)
     if run is None:
-        return _Runner(plan, memory, own, jobs, cluster, report, on_epoch).in_memory()
+        return Runner(plan, memory, own, jobs, cluster, report, on_epoch).in_memory()
     plan = write_inputs(plan, memory, Path(run))
     plan.save(run)
-    runner = _Runner(plan, memory, own, jobs, cluster, report, on_epoch, reuse=reuse)
+    runner = Runner(plan, memory, own, jobs, cluster, report, on_epoch, reuse=reuse)
     return runner.in_folder(Path(run), retry=retry)
 
 
@@ -261,7 +242,7 @@ def evaluate(
     call = command or _call(rows[0], label, settings)
     on_epoch = None if report is None else lambda cell, epoch: report(cell.fold, epoch)
     plan, memory = make_plan(rows, Limits(), call)
-    found = _Runner(plan, memory, {label: estimator}, jobs, on_epoch=on_epoch, strict=True).in_memory()
+    found = Runner(plan, memory, {label: estimator}, jobs, on_epoch=on_epoch, strict=True).in_memory()
     result = Result.joined(found.results())
     if protocol not in result.protocols:
         raise ConfigError(f"the protocol {protocol} is for accuracy; {result.metric} has only honest")
@@ -271,11 +252,6 @@ def evaluate(
 def tuned_row(row: Row, trials: int, folds: int, space: str | Path | Mapping[str, Any] | None = None) -> Row:
     """Return a row whose settings are searched on the training graphs of each fold, see :func:`tuning_for`."""
     return replace(row, tuning=tuning_for(row.method, row.configs, trials, folds, space=space))
-
-
-def run_plan(plan: Plan, memory: InMemory, jobs: int | None = None, on_epoch: OnEpoch | None = None) -> Comparison:
-    """Run a plan of :func:`~gcaps.evaluation.planning.make_plan` in memory."""
-    return _Runner(plan, memory, {}, jobs, on_epoch=on_epoch).in_memory()
 
 
 def _has_epochs(method: str | None, settings: dict[str, Any]) -> bool:
@@ -307,117 +283,3 @@ def _call(row: Row, label: str, settings: dict[str, Any]) -> str:
     config = config_class(row.method).parse(settings)
     changed = {n: v for n, v in config.model_dump().items() if v != type(config).model_fields[n].default}
     return f"gcaps.evaluate({str(name)!r}, {label!r}, {how}" + (f", config={changed!r})" if changed else ")")
-
-
-@dataclass(frozen=True)
-class _Runner:
-    """Runs the cells of a plan."""
-
-    plan: Plan
-    memory: InMemory
-    own: dict[str, Any]
-    """Estimators of the caller's, by label."""
-    jobs: int | None = None
-    cluster: str | None = None
-    report: Report | None = None
-    on_epoch: OnEpoch | None = None
-    strict: bool = False
-    """Raise failures instead of recording them."""
-    reuse: Sequence[str | Path] = ()
-    """Records whose cells are taken into the folder of the run."""
-
-    def in_folder(self, folder: Path, *, retry: bool) -> Comparison:
-        """Run the cells that have no file in the folder of the run."""
-        for cell, recorded in recorded_cells(self.plan, self.reuse) if self.reuse else ():
-            if not (folder / cell.path).exists():
-                recorded.save(folder / cell.path)
-        there, left = [], []
-        for cell in self.plan.cells():
-            outcome = read_cell(folder, cell)
-            if outcome is not None and retry and outcome.status != "done":
-                (folder / cell.path).unlink()
-                outcome = None
-            if outcome is None:
-                left.append(cell)
-            else:
-                there.append(outcome)
-        if left:
-            alone = self.processes == 1 and self.cluster is None and self.plan.limits == Limits()
-            self._run(self._tasks(left), there, folder.resolve(), alone=alone)
-        return Comparison.read(folder)
-
-    def in_memory(self) -> Comparison:
-        """Run all cells and keep their outcomes in memory; what children need is in a temporary folder."""
-        tasks = self._tasks(self.plan.cells())
-        single = self.processes == 1 or len(tasks) == 1
-        alone = single and self.cluster is None and self.plan.limits == Limits()
-        with tempfile.TemporaryDirectory(prefix="gcaps-") as temporary:
-            if not alone:
-                written = write_inputs(self.plan, self.memory, Path(temporary))
-                tasks = [replace(task, data=written.of(task.data.name)) for task in tasks]
-            outcomes = {outcome.key: outcome for outcome in self._run(tasks, [], None, alone=alone)}
-        return Comparison(self.plan, [outcomes[cell.key] for cell in self.plan.cells() if cell.key in outcomes])
-
-    def _run(self, tasks: list[Task], there: list[Outcome], folder: Path | None, *, alone: bool) -> list[Outcome]:
-        """Run tasks, in this process if ``alone``; returns outcomes in the order in which they came."""
-        outcomes: list[Outcome] = []
-
-        def on_outcome(outcome: Outcome) -> None:
-            outcomes.append(outcome)
-            if self.strict and outcome.status != "done":
-                kind = MemoryLimitError if outcome.status == "memory" else GcapsError
-                raise kind(f"fold {outcome.fold}: {outcome.error}")
-            if self.report is not None:
-                self.report.cell(outcome)
-
-        executor: Executor
-        if self.cluster is not None:
-            executor = DaskCluster(self.cluster)
-        else:
-            executor = InProcess(self.memory, catch=not self.strict) if alone else WorkerProcesses(self.processes)
-        with executor:
-            if self.report is not None:
-                self.report.begin([cell for task in tasks for cell in task.cells], there, executor.workers)
-            executor.run(tasks, self.plan.limits, Listener(folder, on_outcome, self._on_epoch()))
-        return outcomes
-
-    def _on_epoch(self) -> Callable[[Cell, tuple[Any, ...]], None] | None:
-        if (told := self.on_epoch) is None:
-            return None
-        from gcaps.training import Epoch
-
-        return lambda cell, epoch: told(cell, Epoch(*epoch))
-
-    @cached_property
-    def processes(self) -> int:
-        """As given, or as many as there are CPUs for the threads of each."""
-        threads = max(config.get("threads", 1) for entry in self.plan.entries for config in entry.configs)
-        return self.jobs or max(1, available_cpus() // threads)
-
-    def _tasks(self, cells: Sequence[Cell]) -> list[Task]:
-        """What one process runs without a break: a cell, or all folds of a method whose folds share work.
-
-        The largest sets come first, and on each the tasks with most cells, so that no worker is left with a long task
-        at the end.
-        """
-        groups: dict[tuple[str, str, int, int], list[Cell]] = {}
-        for cell in cells:
-            if cell.method is None and cell.row not in self.own:
-                raise ConfigError(f"{cell.row} is an estimator of yours; give data and methods again to continue")
-            fold = -1 if shares_folds(cell.method) else cell.fold
-            groups.setdefault((cell.data, cell.label, cell.seed, fold), []).append(cell)
-        tasks = [
-            Task(self.plan.of(data), tuple(group), self.own.get(group[0].row))
-            for (data, _, _, _), group in groups.items()
-        ]
-        return sorted(tasks, key=lambda task: (-task.data.graphs, task.data.name, -len(task.cells)))
-
-
-def shares_folds(method: str | None) -> bool:
-    """``shares_folds`` of a method's estimator, without importing it: a process that only watches needs no torch."""
-    return method is not None and (METHODS[method].family == "kernel" or method == "ensemble")
-
-
-def available_cpus() -> int:
-    """CPUs this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
