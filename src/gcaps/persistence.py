@@ -136,12 +136,10 @@ def require_goal(goal: Path) -> None:
 
 def _write(estimator: GraphEstimator, folder: Path) -> str:
     """Write a model and its members; return its checksum."""
-    folder.mkdir(parents=True)
     arrays, values = estimator.state()
     uncertainty = getattr(estimator, "uncertainty_", None)
     errors, measured = ({}, None) if uncertainty is None else uncertainty.state()
     arrays = arrays | {MEASURED + name: array for name, array in errors.items()}
-    save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, folder / ARRAYS)
     members: list[GraphEstimator] = getattr(estimator, "members", [])
     page = {
         "format": FORMAT,
@@ -157,16 +155,13 @@ def _write(estimator: GraphEstimator, folder: Path) -> str:
         "state": values,
         "uncertainty": measured,
         "members": [_write(member, folder / MEMBERS / str(number)) for number, member in enumerate(members)],
-        "arrays": hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest(),
     }
-    return _write_page(page, folder)
+    return _write_parts(page, arrays, folder)
 
 
 def _write_task_model(model: TaskModel[Any], folder: Path) -> None:
     """Write a model of a task."""
-    folder.mkdir(parents=True)
     arrays, values = model.state()
-    save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, folder / ARRAYS)
     page = {
         "format": FORMAT,
         "gcaps": __version__,
@@ -174,13 +169,15 @@ def _write_task_model(model: TaskModel[Any], folder: Path) -> None:
         "parameters": _parameters(model),
         "epoch": model.epoch_,
         "state": values,
-        "arrays": hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest(),
     }
-    _write_page(page, folder)
+    _write_parts(page, arrays, folder)
 
 
-def _write_page(page: dict[str, Any], folder: Path) -> str:
-    """Write the page of a model; return its checksum."""
+def _write_parts(page: dict[str, Any], arrays: dict[str, Array], folder: Path) -> str:
+    """Write the arrays and the page of a model, with their checksums; return that of the page."""
+    folder.mkdir(parents=True, exist_ok=True)  # that of an ensemble holds its members already
+    save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, folder / ARRAYS)
+    page["arrays"] = hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest()
     page["sha256"] = _digest(page)
     write_json(folder / PAGE, page)
     return str(page["sha256"])
