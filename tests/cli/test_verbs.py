@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import subprocess
 import sys
 
@@ -270,3 +271,23 @@ def test_evaluate_draws_a_learning_curve(tmp_path):
     assert [line[0] for line in lines[at + 1 : at + 4]] == ["30", "60", "120"]
     assert [size for size, _ in gcaps.Result.read(tmp_path / "r.json").learning_curve] == [30, 60, 120]
     assert "Number of training graphs" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [50, 80, 160])
+def test_help_fills_the_width_of_the_terminal(width):
+    """The source's own line breaks made short lines among full ones."""
+    found = run("predict", "--help", COLUMNS=str(width)).stdout
+    text = found.partition("Rows come in the order")[2].partition("Example")[0]
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    following = [line.split()[0] for line in lines[1:]]
+    assert all(len(line) + 1 + len(word) >= width - 1 for line, word in zip(lines[1:-1], following[1:], strict=True))
+
+
+@pytest.mark.parametrize("verb", [["predict"], ["train"], ["report"], ["demo"], ["tasks", "links"], ["compare"]])
+def test_help_speaks_of_no_python_types(verb):
+    found = run(*verb, "--help").stdout
+    assert not [line for line in found.splitlines() if re.search(r"<\w", line)]
+
+
+def test_help_of_tasks_does_not_speak_of_a_method_option():
+    assert "--method" not in run("tasks", "nodes", "--help", COLUMNS="200").stdout

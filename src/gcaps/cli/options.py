@@ -36,6 +36,7 @@ def with_config(command: Callable[..., None], kind: type[Section] = Config) -> C
     own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "config"]
     taken = {p.name for p in own}
     made = [_option(name, field, kind, taken) for name, field in kind.model_fields.items()]
+    named = ", and the method's name unless --method gives it" if "method" in taken else ""
     file = inspect.Parameter(
         "config_file",
         inspect.Parameter.KEYWORD_ONLY,
@@ -45,7 +46,7 @@ def with_config(command: Callable[..., None], kind: type[Section] = Config) -> C
             typer.Option(
                 "--config",
                 metavar="FILE",
-                help="TOML file with settings, and the method's name unless --method gives it; options override it.",
+                help=f"TOML file with settings{named}; options override it.",
             ),
         ],
     )
@@ -148,8 +149,9 @@ def _metavar(annotation: Any) -> str:
         if get_origin(part) is Literal:
             names.append("|".join(map(str, get_args(part))))
         elif get_origin(part) is tuple:
-            entries = get_args(get_args(part)[0])  # the names of a Literal; numbers have none
-            names.append(",".join(map(str, entries)) if entries else _metavar(get_args(part)[0]) + ",…")
+            entry = get_args(part)[0]
+            choices = get_args(entry) if get_origin(entry) is Literal else ()
+            names.append(",".join(map(str, choices)) if choices else _metavar(entry) + ",…")
         elif get_origin(part) is dict:
             names.append("CLASS=X,…")
         else:

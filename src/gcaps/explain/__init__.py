@@ -1,4 +1,4 @@
-"""Explanations of predictions: which nodes, edges and features they hang on."""
+"""Explanations of predictions: which nodes, edges and features they depend on."""
 
 from __future__ import annotations
 

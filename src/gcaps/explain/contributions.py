@@ -1,4 +1,4 @@
-"""Explanations of predictions by any method: which nodes, edges and features they hang on."""
+"""Explanations of predictions by any method: which nodes, edges and features they depend on."""
 
 from __future__ import annotations
 

@@ -459,7 +459,7 @@
     if (!state.model.explains) return;
     explaining = new AbortController();
     const { signal } = explaining;
-    const head = make("h4", { text: "What the prediction hangs on" });
+    const head = make("h4", { text: "What the prediction depends on" });
     const targets = state.model.targets;
     const select = targets.length > 1 ? make("select", { "aria-label": "Explained target", onchange: () => explain(row, place, select.selectedIndex) }, ...targets.map((one) => make("option", { text: one.name }))) : null;
     if (select) select.selectedIndex = t;
