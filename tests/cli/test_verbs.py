@@ -291,3 +291,12 @@ def test_help_speaks_of_no_python_types(verb):
 
 def test_help_of_tasks_does_not_speak_of_a_method_option():
     assert "--method" not in run("tasks", "nodes", "--help", COLUMNS="200").stdout
+
+
+def test_model_and_data_in_the_wrong_order_are_told_apart(tmp_path):
+    gcaps.estimators.make_estimator("wl").fit("MUTAG").save(tmp_path / "m")
+    (tmp_path / "new.csv").write_text("smiles\nCCO\n")
+    for verb in ("predict", "explain", "embed"):
+        found = run(verb, tmp_path / "new.csv", tmp_path / "m", "-o", tmp_path / "o.html", check=False)
+        assert found.returncode == 4
+        assert "give the model first, then the data" in found.stderr

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gcaps.cli.arguments import Seed
+from gcaps.cli.tasks.predict import node_rows, write_table
 
 Graph = Annotated[
     Path,
@@ -45,6 +46,9 @@ def run(
 
     Example: [cyan]gcaps tasks nodes cora.npz -o cora-model --predictions nodes.csv[/cyan]
     """
+    from gcaps.files import require_file
+
+    require_file(graph)  # before torch is imported
     from gcaps.persistence import require_goal
     from gcaps.tasks.graph import NodeGraph
     from gcaps.tasks.nodes import CapsuleNodeClassifier
@@ -62,24 +66,9 @@ def run(
     model.save(output)
     remove_checkpoint(checkpoint)
     if predictions is not None:
-        _write(predictions, model, read)
+        write_table(predictions, node_rows(model, read))
     best = model.curves_.validation[model.epoch_ - 1]
     tested = read.test is not None and len(read.test) > 0
     test = f", test accuracy {model.score(read):.1%}" if tested else ""
     what = f"{len(read):,} nodes, {len(model.classes_)} classes, epoch {model.epoch_}"
     Terminal().print(f"{output}: {what}, validation accuracy {best:.1%}{test}", markup=False, soft_wrap=True)
-
-
-def _write(path: Path, model: Any, graph: Any) -> None:
-    """Write one row for each node."""
-    import csv
-
-    from gcaps.files import output_text
-
-    scores = model.predict_proba(graph)
-    classes = model.target_.decode(scores)
-    with output_text(path) as text:
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(["node", "class", *(f"p({name})" for name in model.classes_)])
-        for node, (name, row) in enumerate(zip(classes.tolist(), scores, strict=True)):
-            table.writerow([node, name, *(f"{p:.6f}" for p in row)])

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gcaps.cli.arguments import Seed
+from gcaps.cli.tasks.predict import forecast_rows, write_table
 
 Sequence = Annotated[
     Path,
@@ -42,6 +43,9 @@ def run(
 
     Example: [cyan]gcaps tasks sequences chickenpox.json -o model --test 104 --forecasts next.csv[/cyan]
     """
+    from gcaps.files import require_file
+
+    require_file(sequence)  # before torch is imported
     import shutil
 
     from gcaps.data.sequence import read_sequence
@@ -64,20 +68,8 @@ def run(
     model.save(output)
     shutil.rmtree(checkpoint, ignore_errors=True)
     if forecasts is not None:
-        _write(forecasts, model.predict(read)[-1])
-    what = f"{len(read):,} steps, {read.num_nodes:,} nodes, epoch {model.epoch_}"
+        write_table(forecasts, forecast_rows(model.predict(read)[-1]))
+    epoch = f"epoch {model.epoch_}" if model.epoch_ else f"{model.base} alone, as no epoch was better"
+    what = f"{len(read):,} steps, {read.num_nodes:,} nodes, {epoch}"
     score = f", R² of the last {test:,} steps {model.score(read, steps=test):.3f}" if test else ""
     Terminal().print(f"{output}: {what}{score}", markup=False, soft_wrap=True)
-
-
-def _write(path: Path, ahead: Any) -> None:
-    """Write one row for each node, one column for each step ahead."""
-    import csv
-
-    from gcaps.files import output_text
-
-    with output_text(path) as text:
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(["node", *(f"+{h}" for h in range(1, ahead.shape[1] + 1))])
-        for node, row in enumerate(ahead):
-            table.writerow([node, *(f"{value:.6g}" for value in row)])
