@@ -56,6 +56,7 @@
   const failed = (error) => {
     if (error.name === "AbortError") return;
     if (error.status === 401) askForToken(state.token ? "That is not the token." : "");
+    else if (state.file && error.message.startsWith(state.file.name)) say(error.message);
     else say(error.message[0].toUpperCase() + error.message.slice(1));
   };
 
