@@ -136,7 +136,17 @@ def test_demo_leaves_a_comparison_a_report_and_a_model(tmp_path):
         (["evaluate", "MUTAG", "--method=dcnn", "--hops", "-1"], 4, "hops"),
         (["evaluate", "MUTAG", "--folds", "1000"], 3, "188 graphs cannot be divided into 1000 folds"),
         (["train", "MUTAG", "-o", "{tmp}/m", "--decay", "0.5"], 4, "decay has no effect under schedule = cosine"),
-        (["train", "MUTAG", "-o", "{tmp}/m", "--method", "wl", "--hidden", "3"], 4, "wl has no setting --hidden"),
+        (
+            ["train", "MUTAG", "-o", "{tmp}/m", "--method", "wl", "--hidden", "3"],
+            4,
+            "wl has no setting --hidden; it has",
+        ),
+        (
+            ["train", "MUTAG", "-o", "{tmp}/m", "--metod", "wl"],
+            4,
+            "gcaps has no setting --metod; did you mean --method?",
+        ),
+        (["train", "MUTAG", "-o", "{tmp}/m", "--method", "WL"], 4, "there is no method 'WL'; did you mean wl?"),
         (["nonsense"], 2, "no verb 'nonsense'"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import types
@@ -110,6 +111,9 @@ def require_options(command: Callable[..., None], kind: type[Section], arguments
     for argument in arguments:
         flag = argument.partition("=")[0]
         if flag.startswith("--") and len(flag) > 2 and flag not in known:
+            near = difflib.get_close_matches(flag, known, 1, cutoff=0.8)
+            if near:
+                raise ConfigError(f"{kind.method} has no setting {flag}; did you mean {near[0]}?")
             settings = ", ".join("--" + name.replace("_", "-") for name in kind.model_fields)
             raise ConfigError(f"{kind.method} has no setting {flag}; it has {settings}")
 
