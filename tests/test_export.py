@@ -317,7 +317,7 @@ def test_the_guide_shows_the_example():
 def test_the_command(tmp_path):
     fitted("deepsets", {"epochs": 1, "hidden": 4}).save(tmp_path / "model")
     done = run_verb("export", "model", "-o", "model.onnx", cwd=tmp_path)
-    assert "takes edge_index 2xedges, batch nodes, node_labels nodesx1" in done.stderr
+    assert "takes edge_index 2 × edges, batch nodes, node_labels nodes × 1" in done.stderr
     assert "largest difference from the model on 1,000 graphs" in done.stderr
     wrong = run_verb("export", "model", "-o", "model.txt", cwd=tmp_path, check=False)
     assert wrong.returncode == ConfigError.exit_code

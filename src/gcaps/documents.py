@@ -142,13 +142,18 @@ def validated(kind: type[T], raw: Any, problem: str, error: Callable[[str], Gcap
         raise error(f"{problem} ({wrong})") from wrong
 
 
+_WORDS = {"missing": "is missing", "extra_forbidden": "is not a known field"}
+"""Instead of pydantic's "Field required" and "Extra inputs are not permitted"."""
+
+
 def in_words(error: ValidationError) -> str:
     """Return the first thing that is wrong, with its place and what was given."""
     first = error.errors()[0]
     where = ".".join(str(part)[:60] for part in first["loc"])
     given = repr(first.get("input"))
     shown = f", not {given[:60]}" if first["type"] not in ("missing", "extra_forbidden") and len(given) < 500 else ""
-    return f"{where}: {first['msg'].removeprefix('Value error, ')}{shown}" if where else f"{first['msg']}{shown}"
+    said = _WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+    return f"{where}: {said}{shown}" if where else f"{said}{shown}"
 
 
 def _adapter(kind: Any) -> TypeAdapter[Any]:

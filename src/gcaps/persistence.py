@@ -225,7 +225,7 @@ def load_estimator(path: str | Path) -> GraphEstimator:
     folder = Path(path)
     with _refusing(folder):
         if _is_task_model(folder):
-            raise ModelError(f"{folder}: is a model of gcaps.tasks, which does not take sets of graphs")
+            raise ModelError(f"{folder}: is a model of gcaps.tasks, not of graphs; gcaps tasks predict uses it")
         return _read(folder)
 
 

@@ -221,6 +221,13 @@ def test_a_graph_as_json_and_what_is_wrong_with_it(opened, mutag):
     assert page.inner_text("#message") == ""
 
 
+def test_a_message_about_a_file_names_it_as_it_is_called(opened, molecules, tmp_path):
+    page = opened(molecules)
+    (tmp_path / "empty.csv").write_text("")
+    page.set_input_files("#file", tmp_path / "empty.csv")
+    page.locator("#message", has_text="empty.csv: is empty").wait_for()
+
+
 def test_a_token_is_asked_for_once_in_a_tab(opened, mutag):
     page = opened(mutag)
     page.wait_for_selector("#token", state="visible")

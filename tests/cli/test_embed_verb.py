@@ -150,3 +150,17 @@ def test_a_map_of_a_single_direction_or_of_equal_graphs_is_flat():
         found, _ = project(vectors, "pca")
         assert found.shape == (5, 2)
         assert np.isfinite(found).all()
+
+
+def test_no_graph_is_marked_on_the_map_before_one_is_chosen(folder, monkeypatch):
+    """The mark stood beside the map, as charts draw what is outside their box."""
+    monkeypatch.chdir(folder)
+    run("embed", "model", "g.gset", "-o", "map.html")
+    mark = Path("map.html").read_text(encoding="utf-8").partition('id="chosen"')[2].partition(">")[0]
+    assert 'visibility="hidden"' in mark
+
+
+def test_no_more_neighbors_are_announced_than_there_are(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    run("embed", "model", "g.gset", "-o", "v.npz", "--neighbors", "100")
+    assert "23 nearest of g.gset for 24 graphs" in capsys.readouterr().err

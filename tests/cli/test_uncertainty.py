@@ -38,7 +38,10 @@ def test_uncertainty_adds_columns_to_the_same_predictions(folder):
     np.testing.assert_allclose(shown, model.predict_calibrated(graphs)[:, 1], atol=1e-6)
     assert {row["novel"] for row in rows} == {"no"}
     inside = sets[np.arange(188), model.target_.encode(graphs.y)].mean()
-    assert f"they contain {inside:.1%} of 188 known targets, {sets.sum(1).mean():.2f} classes a set" in found.stderr
+    assert (
+        f"they contain {inside:.1%} of 188 known targets, with {sets.sum(1).mean():.2f} classes on average"
+        in found.stderr
+    )
     assert "0 of 188 graphs are unlike anything seen" in found.stderr
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import subprocess
 import sys
 
@@ -135,7 +136,17 @@ def test_demo_leaves_a_comparison_a_report_and_a_model(tmp_path):
         (["evaluate", "MUTAG", "--method=dcnn", "--hops", "-1"], 4, "hops"),
         (["evaluate", "MUTAG", "--folds", "1000"], 3, "188 graphs cannot be divided into 1000 folds"),
         (["train", "MUTAG", "-o", "{tmp}/m", "--decay", "0.5"], 4, "decay has no effect under schedule = cosine"),
-        (["train", "MUTAG", "-o", "{tmp}/m", "--method", "wl", "--hidden", "3"], 4, "wl has no setting --hidden"),
+        (
+            ["train", "MUTAG", "-o", "{tmp}/m", "--method", "wl", "--hidden", "3"],
+            4,
+            "wl has no setting --hidden; it has",
+        ),
+        (
+            ["train", "MUTAG", "-o", "{tmp}/m", "--metod", "wl"],
+            4,
+            "gcaps has no setting --metod; did you mean --method?",
+        ),
+        (["train", "MUTAG", "-o", "{tmp}/m", "--method", "WL"], 4, "there is no method 'WL'; did you mean wl?"),
         (["nonsense"], 2, "no verb 'nonsense'"),
     ],
 )
@@ -270,3 +281,32 @@ def test_evaluate_draws_a_learning_curve(tmp_path):
     assert [line[0] for line in lines[at + 1 : at + 4]] == ["30", "60", "120"]
     assert [size for size, _ in gcaps.Result.read(tmp_path / "r.json").learning_curve] == [30, 60, 120]
     assert "Number of training graphs" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [50, 80, 160])
+def test_help_fills_the_width_of_the_terminal(width):
+    """The source's own line breaks made short lines among full ones."""
+    found = run("predict", "--help", COLUMNS=str(width)).stdout
+    text = found.partition("Rows come in the order")[2].partition("Example")[0]
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    following = [line.split()[0] for line in lines[1:]]
+    assert all(len(line) + 1 + len(word) >= width - 1 for line, word in zip(lines[1:-1], following[1:], strict=True))
+
+
+@pytest.mark.parametrize("verb", [["predict"], ["train"], ["report"], ["demo"], ["tasks", "links"], ["compare"]])
+def test_help_speaks_of_no_python_types(verb):
+    found = run(*verb, "--help").stdout
+    assert not [line for line in found.splitlines() if re.search(r"<\w", line)]
+
+
+def test_help_of_tasks_does_not_speak_of_a_method_option():
+    assert "--method" not in run("tasks", "nodes", "--help", COLUMNS="200").stdout
+
+
+def test_model_and_data_in_the_wrong_order_are_told_apart(tmp_path):
+    gcaps.estimators.make_estimator("wl").fit("MUTAG").save(tmp_path / "m")
+    (tmp_path / "new.csv").write_text("smiles\nCCO\n")
+    for verb in ("predict", "explain", "embed"):
+        found = run(verb, tmp_path / "new.csv", tmp_path / "m", "-o", tmp_path / "o.html", check=False)
+        assert found.returncode == 4
+        assert "give the model first, then the data" in found.stderr

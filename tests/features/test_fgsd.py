@@ -77,5 +77,5 @@ def test_state_brings_the_fitted_transformer_back(hostile):
     fgsd = FGSD(bins=9).fit(hostile)
     again = FGSD.from_state(fgsd.state())
     assert np.array_equal(again.transform(hostile), fgsd.transform(hostile))
-    with pytest.raises(ModelError, match="random_state: Field required"):
+    with pytest.raises(ModelError, match="random_state: is missing"):
         FGSD.from_state({key: value for key, value in fgsd.state().items() if key != "random_state"})

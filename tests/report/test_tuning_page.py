@@ -1,12 +1,13 @@
 """The page of a search."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
 from gcaps.config.spaces import SPACES
 from gcaps.evaluation.tuning_study import StudyPlan, TuningStudy, settings_toml, trials_csv
-from gcaps.report.tuning import tuning_page
+from gcaps.report.tuning import parallel_coordinates, tuning_page
 from gcaps.tuning import Trial
 
 pytest.importorskip("optuna")
@@ -94,3 +95,13 @@ def test_the_table_is_safe_in_a_spreadsheet():
     found = study()
     found = replace(found, trials=[replace(found.trials[0], state="failed", error="=cmd()")])
     assert "'=cmd()" in trials_csv(found)
+
+
+def test_ticks_of_a_narrow_axis_differ():
+    """Whole percents made three ticks of "88" when the trials were closer together than a percent."""
+    found = study()
+    trials = [replace(one, value=0.88 + 0.0005 * one.number) for one in found.trials if one.state == "done"]
+    picture = parallel_coordinates(replace(found, trials=trials), ["hidden"])
+    ticks = re.findall(r">(88[.\d]*)<", str(picture))
+    assert len(ticks) >= 3
+    assert len(set(ticks)) == len(ticks)

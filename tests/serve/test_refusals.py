@@ -38,7 +38,7 @@ def refused(answer, status, words="", code=None):
         (b'{"smiles": "CC", "graphs": [{"nodes": []}]}', 422, 'give "smiles" or "graphs"'),
         (b'{"smiles": 3}', 422, "smiles"),
         (b'{"smiles": []}', 422, "smiles"),
-        (b'{"smiles": "CC", "more": 1}', 422, "more"),
+        (b'{"smiles": "CC", "more": 1}', 422, "more: is not a known field"),
         (b'{"smiles": "CC", "coverage": 1}', 422, "coverage"),
         (b'{"smiles": "CC", "coverage": "0.9"}', 422, "coverage"),
         (b'{"smiles": "CC", "neighbors": 1000}', 422, "neighbors"),
@@ -59,11 +59,12 @@ def test_a_body_that_is_wrong(client, body, status, words):
 
 
 def test_paths_and_methods_that_do_not_exist(client):
-    refused(client.get("/nothing"), 404)
+    refused(client.get("/nothing"), 404, "/openapi.json describes all paths")
     refused(client.get("/docs"), 404)
     refused(client.get("/../../etc/passwd"), 404)
     assert "POST" in client.get("/predict").headers["allow"]
-    refused(client.get("/predict"), 405)
+    refused(client.get("/predict"), 405, "this path answers POST, not GET")
+    refused(client.post("/predict/file", content=b"C\n"), 422, "needs the name of the file, such as ?name=new.csv")
     refused(client.request("TRACE", "/health"), 405)
 
 

@@ -32,7 +32,7 @@ VERBS = {
     "data": "data sets: list, get, check, convert",
     "train": "train any method on all graphs of a data set and save it",
     "predict": "classes and probabilities for graphs, as CSV",
-    "explain": "which nodes, edges and features a prediction hangs on, as a page",
+    "explain": "which nodes, edges and features a prediction depends on, as a page",
     "export": "a trained network as an ONNX or torch.export file that runs without gcaps",
     "serve": "a trained model as a web page and a JSON interface",
     "evaluate": "cross-validate a method; every protocol from one run, the honest one first",
@@ -133,10 +133,12 @@ def _run(given: list[str]) -> None:
 def _typer_command(verb: str, arguments: list[str]):  # type: ignore[no-untyped-def]  # typer has moved its type
     import typer
 
+    from gcaps.cli.help_pages import tidy
+
     module = importlib.import_module(f"gcaps.cli.{verb}")
     app = getattr(module, "app", None)
     if app is None:
         app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="rich")
         make = getattr(module, "command", None)  # a verb whose options depend on its arguments
         app.command()(module.run if make is None else make(arguments))
-    return typer.main.get_command(app)
+    return tidy(typer.main.get_command(app))

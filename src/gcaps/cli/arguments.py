@@ -199,7 +199,23 @@ def with_reading(
 
 def with_model_reading(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of :data:`READING`: molecules are prepared as the model's training graphs were."""
-    return with_reading(command, READING)
+    made = with_reading(command, READING)
+
+    @functools.wraps(made)  # with its signature
+    def run(**given: Any) -> None:
+        _require_model_first(given["model"], given.get("data"))
+        made(**given)
+
+    return run
+
+
+def _require_model_first(model: Path, data: str | None) -> None:
+    """Raise a ConfigError if MODEL and DATA were given in the other order."""
+    from gcaps.errors import ConfigError
+    from gcaps.files import is_file
+
+    if data is not None and is_file(Path(data) / "model.json") and not is_file(model / "model.json"):
+        raise ConfigError(f"{data} is a model and {model} is not: give the model first, then the data")
 
 
 def reading_options(

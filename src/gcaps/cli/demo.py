@@ -49,7 +49,7 @@ def run(
         Path, typer.Option("-o", "--output", metavar="FOLDER", help="Folder for everything it writes.")
     ] = Path("demo"),
     data: Annotated[
-        str, typer.Option("--data", help="Data set: MUTAG, or families where grakel is not installed.")
+        str, typer.Option("--data", metavar="NAME", help="Data set: MUTAG, or families where grakel is not installed.")
     ] = "MUTAG",
     epochs: Annotated[int | None, typer.Option("--epochs", min=1, help="Fewer epochs, to save time.")] = None,
 ) -> None:

@@ -144,6 +144,7 @@ class Doubts:
         graphs = self.estimator.known_uncertainty().graphs
         parts = [f"{kind} for a coverage of {self.coverage:.0%}, from {graphs:,} calibration graphs"]
         if self.known:
-            parts.append(f"they contain {self.covered / self.known:.1%} of {self.known:,} known targets")
-            parts += [f"{self.sizes / self.known:.2f} classes a set"] if of_classes else []
-        return f"{', '.join(parts)}; {self.novel:,} of {self.graphs:,} graphs are unlike anything seen"
+            held = f"they contain {self.covered / self.known:.1%} of {self.known:,} known targets"
+            parts.append(f"{held}, with {self.sizes / self.known:.2f} classes on average" if of_classes else held)
+        are = "graph is" if self.graphs == 1 else "graphs are"
+        return "; ".join([*parts, f"{self.novel:,} of {self.graphs:,} {are} unlike anything seen in training"])

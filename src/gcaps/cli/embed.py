@@ -145,8 +145,10 @@ def run(
             goal = neighbors_output or output[0].with_name(output[0].stem + ".neighbors.csv")
             kept.flush()
             own = np.memmap(kept, np.float64, "r", shape=(count, width)) if width else np.zeros((count, 0))
-            _write_neighbors(goal, names, own, _others(among, estimator, vectors_of, options), neighbors, distance)
-            typer.echo(f"{goal}: {neighbors} nearest of {among or data} for {count:,} graphs", err=True)
+            others = _others(among, estimator, vectors_of, options)
+            _write_neighbors(goal, names, own, others, neighbors, distance)
+            most = min(neighbors, len(names) - 1 if others is None else len(others[0]))
+            typer.echo(f"{goal}: {most} nearest of {among or data} for {count:,} graphs", err=True)
     for path, _ in writers:
         typer.echo(f"{path}: {count:,} vectors of {width} numbers", err=True)
     if sampled is not None:

@@ -110,7 +110,10 @@ def run(
     kind = "molecule" if "smiles" in graphs.columns else "graph"
     if -1 in places:
         name = (graph or [""])[places.index(-1)]
-        raise DataError(f"has no {kind} {name!r}; its {kind}s are called {', '.join(ids[:3])} and so on", data)
+        remedy = f"its {kind}s are called {', '.join(ids[:3])} and so on"
+        numbered = ids[:1] == ["0"] and read["id"] is None and kind == "molecule"
+        remedy += " (--id COLUMN takes their names from a column)" if numbered else ""
+        raise DataError(f"has no {kind} {name!r}; {remedy}", data)
     with reading_bar("explaining") as progress:
         found = explain(estimator, graphs.subset(places), target, method=method, progress=progress)
     if not any(values.any() for values in found.nodes):

@@ -56,6 +56,7 @@ def run(
     from gcaps.exporting.check import TOLERANCE
     from gcaps.exporting.support import fitted_network, format_of
     from gcaps.persistence import load_estimator
+    from gcaps.terminal import Terminal
 
     format_of(output)
     estimator = load_estimator(model)
@@ -66,8 +67,9 @@ def run(
 
         with reading_bar(check) as progress:
             graphs = load(check, progress=progress, **reading_of(estimator, options))
-    found = export(estimator, output, graphs, weighted=edge_weights)
-    names = ", ".join(f"{one.name} {'x'.join(map(str, one.shape))}" for one in found.inputs)
+    with Terminal(stderr=True).status(f"writing {output.name} and comparing it with the model"):
+        found = export(estimator, output, graphs, weighted=edge_weights)
+    names = ", ".join(f"{one.name} {' × '.join(map(str, one.shape))}" for one in found.inputs)
     typer.echo(f"{output}: {found.path.stat().st_size:,} bytes; takes {names}; computes {found.output}", err=True)
     apart = f"{found.difference:.1e} (at most {TOLERANCE:.0e})"
     typer.echo(f"largest difference from the model on {found.graphs:,} graphs: {apart}", err=True)

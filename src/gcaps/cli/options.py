@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import types
@@ -36,6 +37,7 @@ def with_config(command: Callable[..., None], kind: type[Section] = Config) -> C
     own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.name != "config"]
     taken = {p.name for p in own}
     made = [_option(name, field, kind, taken) for name, field in kind.model_fields.items()]
+    named = ", and the method's name unless --method gives it" if "method" in taken else ""
     file = inspect.Parameter(
         "config_file",
         inspect.Parameter.KEYWORD_ONLY,
@@ -45,7 +47,7 @@ def with_config(command: Callable[..., None], kind: type[Section] = Config) -> C
             typer.Option(
                 "--config",
                 metavar="FILE",
-                help="TOML file with settings, and the method's name unless --method gives it; options override it.",
+                help=f"TOML file with settings{named}; options override it.",
             ),
         ],
     )
@@ -109,6 +111,9 @@ def require_options(command: Callable[..., None], kind: type[Section], arguments
     for argument in arguments:
         flag = argument.partition("=")[0]
         if flag.startswith("--") and len(flag) > 2 and flag not in known:
+            near = difflib.get_close_matches(flag, known, 1, cutoff=0.8)
+            if near:
+                raise ConfigError(f"{kind.method} has no setting {flag}; did you mean {near[0]}?")
             settings = ", ".join("--" + name.replace("_", "-") for name in kind.model_fields)
             raise ConfigError(f"{kind.method} has no setting {flag}; it has {settings}")
 
@@ -148,8 +153,9 @@ def _metavar(annotation: Any) -> str:
         if get_origin(part) is Literal:
             names.append("|".join(map(str, get_args(part))))
         elif get_origin(part) is tuple:
-            entries = get_args(get_args(part)[0])  # the names of a Literal; numbers have none
-            names.append(",".join(map(str, entries)) if entries else _metavar(get_args(part)[0]) + ",…")
+            entry = get_args(part)[0]
+            choices = get_args(entry) if get_origin(entry) is Literal else ()
+            names.append(",".join(map(str, choices)) if choices else _metavar(entry) + ",…")
         elif get_origin(part) is dict:
             names.append("CLASS=X,…")
         else:

@@ -25,7 +25,8 @@ def run(
         typer.Option("-o", "--output", metavar="FILE", help="Where to write (default: report.html; text: the screen)."),
     ] = None,
     format: Annotated[  # noqa: A002  # the option's name
-        str, typer.Option("--format", help="html, markdown, latex or csv; csv holds every protocol and metric.")
+        str,
+        typer.Option("--format", metavar="html|markdown|latex|csv", help="csv holds every protocol and metric."),
     ] = "html",
     metric: MetricName = None,
 ) -> None:

@@ -316,7 +316,8 @@ def _required(graphs: GraphSet, reading: Reading, place: str | None = None) -> G
     if not reading.labelled:
         return graphs
     if graphs.y is None:
-        raise DataError("has no targets (labels); training and evaluation need them", place or graphs.name)
+        problem = "has no targets (labels); training and evaluation need them (gcaps data check --unlabelled does not)"
+        raise DataError(problem, place or graphs.name)
     known = graphs.y[~missing(graphs.y)]
     if not len(known):
         raise DataError("has no targets: all values are missing", place or graphs.name)
@@ -335,7 +336,7 @@ def _advice(name: str) -> str:
         return f"{name}.zip was not found: {entry.remark}; put the file into a folder listed in GCAPS_DATA"
     if entry is not None:
         return f"{name} has not been downloaded yet; fetch it: gcaps data get {name}"
-    advice = f"fetch it: gcaps data get {name}, or give a path (one molecule is a list: [SMILES])"
+    advice = f"fetch it: gcaps data get {name}, or give a path (molecules: a table, such as a CSV; in Python a list)"
     return f"no data set {name!r} was found{near_names(name)}; {advice}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -147,10 +148,12 @@ def method_of(name: str) -> Method:
     """Return the method of that name.
 
     Raises:
-        ConfigError: there is none; it lists those there are.
+        ConfigError: there is none; it names a similar one, and lists those there are.
     """
     if name not in METHODS:
-        raise ConfigError(f"there is no method {name!r}; there are {', '.join(METHODS)}")
+        near = difflib.get_close_matches(name.lower(), METHODS, 1)
+        hint = f"did you mean {near[0]}? There" if near else "there"
+        raise ConfigError(f"there is no method {name!r}; {hint} are {', '.join(METHODS)}")
     return METHODS[name]
 
 

@@ -14,13 +14,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from gcaps.config import CONFIGS, Section
+from gcaps.config import Section
 from gcaps.config.spaces import Space, search_space
 from gcaps.data.catalog import load
 from gcaps.data.graphset import GraphSet
 from gcaps.documents import read_toml
 from gcaps.errors import ConfigError
-from gcaps.estimators.registry import METHODS
+from gcaps.estimators.registry import METHODS, config_class
 from gcaps.evaluation.plan import MAX_CONFIGURATIONS
 from gcaps.evaluation.planning import Row
 from gcaps.evaluation.splits import Fold
@@ -207,7 +207,7 @@ def configurations(method: str, grid: Grid) -> list[dict[str, Any]]:
     values = [value if isinstance(value, list) else [value] for value in settings.values()]
     if not all(values):
         raise ConfigError(f"the grid of {method} has a setting without values")
-    kind = _config_class(method)
+    kind = config_class(method)
     if (count := prod(map(len, values))) > MAX_CONFIGURATIONS:
         raise ConfigError(
             f"the grid of {method} has {count:,} combinations; at most {MAX_CONFIGURATIONS:,} are compared"
@@ -251,17 +251,11 @@ def free_space(method: str, settings: Mapping[str, Any], space: Space) -> Space:
     Raises:
         ConfigError: none are left.
     """
-    default = _config_class(method).parse({}).to_dict()
+    default = config_class(method).parse({}).to_dict()
     found = {name: one for name, one in space.items() if settings.get(name) == default[name]}
     if not found:
         raise ConfigError(f"all settings that are searched for {method} are given: {', '.join(space)}")
     return found
-
-
-def _config_class(method: str) -> type[Section]:
-    if method not in METHODS:
-        raise ConfigError(f"there is no method {method!r}; there are {', '.join(METHODS)}")
-    return CONFIGS[method]
 
 
 Named: TypeAlias = tuple[str | None, list[dict[str, Any]], Any]
@@ -298,7 +292,7 @@ def _named(given: Any, grid: Grid) -> Named:
     if isinstance(given, str):
         return given, configurations(given, grid), None
     if isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str):
-        return given[0], [_config_class(given[0]).of(given[1]).to_dict()], None
+        return given[0], [config_class(given[0]).of(given[1]).to_dict()], None
     if isinstance(given, type) or not (hasattr(given, "fit") and hasattr(given, "predict")):
         raise ConfigError(
             f"{given!r} is no method: give a name, (name, settings), or an estimator with fit and predict"

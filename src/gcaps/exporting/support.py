@@ -17,10 +17,10 @@ from gcaps.training import FittedNetwork
 Format = Literal["onnx", "pt2"]
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 _WHY = {
-    "kernel": "it compares graphs with those that it was trained on, by code that is not arrays",
-    "features": "its features of graphs are computed by code that is not arrays",
+    "kernel": "it compares graphs with its training graphs by code that is not a sequence of array operations",
+    "features": "its features of graphs are computed by code that is not a sequence of array operations",
     "ours": "its members are methods of different kinds; export one that is a network",
-    "network": "it works on {} of each graph, which gcaps finds by code that is not arrays",
+    "network": "it works on {} of each graph, which are computed by code that is not a sequence of array operations",
 }
 _FOUND = {"ecc": "coarsened copies", "pscn": "receptive fields"}
 

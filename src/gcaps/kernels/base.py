@@ -130,19 +130,14 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self.label_columns_, self.edge_label_columns_ = columns, self._edge_label_columns(graphs)
             return graphs
         if columns != self.label_columns_:
-            raise DataError(
-                f"{graphs.name} has {columns} columns of node labels; the kernel was fitted on {self.label_columns_}"
-            )
+            raise DataError(_other_columns(graphs.name, columns, "node", self.label_columns_))
         if not self.edge_label_columns_:
             return graphs
         if graphs.edge_labels is None and not len(graphs.col):
             return replace(graphs, edge_labels=np.zeros((0, self.edge_label_columns_), dtype=np.int64))
         columns = 0 if graphs.edge_labels is None else graphs.edge_labels.shape[1]
         if columns != self.edge_label_columns_:
-            raise DataError(
-                f"{graphs.name} has {columns} columns of edge labels; the kernel was fitted on "
-                f"{self.edge_label_columns_}"
-            )
+            raise DataError(_other_columns(graphs.name, columns, "edge", self.edge_label_columns_))
         return graphs
 
     def _edge_label_columns(self, graphs: GraphSet) -> int:
@@ -170,6 +165,12 @@ class GraphKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _restrict(self, positions: Ints) -> None:
         self._scale_ = self._scale_[positions]
+
+
+def _other_columns(name: str, columns: int, kind: str, known: int) -> str:
+    """Error message for graphs with other columns of labels than the training graphs."""
+    given = f"{columns} column{'' if columns == 1 else 's'} of {kind} labels"
+    return f"{name} has {given}; the kernel was fitted on {known}: give graphs of the same kind as the training graphs"
 
 
 class ColumnState(Page):

@@ -131,7 +131,7 @@ class Drawing:
         for v in xs:
             self.text(x(v), y.start + 15, number(v), "middle")
         for v in ys:
-            self.text(x.start - 6, y(v) + 4, f"{100 * v:.0f}" if y_text is None else y_text(v), "end")
+            self.text(x.start - 6, y(v) + 4, number(100 * v) if y_text is None else y_text(v), "end")
         self.text((x.start + x.end) / 2, y.start + 31, titles[0], "middle")
         self.text(x.start - 30, y.end - 9, titles[1])
 

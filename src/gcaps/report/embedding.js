@@ -13,10 +13,11 @@
     now = place;
     if (place < 0) {
       card.hidden = true;
-      ring.setAttribute("cx", -99);
+      ring.setAttribute("visibility", "hidden");
       return;
     }
     const [x, y, id, truth, predicted, wrong] = points[place];
+    ring.setAttribute("visibility", "visible");
     ring.setAttribute("cx", x);
     ring.setAttribute("cy", y);
     field("id").textContent = id;

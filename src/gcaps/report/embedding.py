@@ -170,7 +170,7 @@ def _picture(places: Sequence[Place], group: Ints, kinds: Sequence[str], label: 
     for one in places:
         if one.wrong:
             picture.parts.append(f'<circle class="ring" cx="{one.x:g}" cy="{one.y:g}" r="{0.5 * size + 2.2:g}"/>')
-    picture.parts.append('<circle id="chosen" class="chosen" r="9" cx="-99" cy="-99"/>')
+    picture.parts.append('<circle id="chosen" class="chosen" r="9" visibility="hidden"/>')
     return picture.svg()
 
 

@@ -11,7 +11,7 @@ from gcaps.evaluation.diagnostics import Calibration
 from gcaps.evaluation.metrics import METRICS, Metric
 from gcaps.evaluation.published import Published
 from gcaps.evaluation.statistics import Ranks
-from gcaps.report.chart import Drawing, Scale, clipped, number, padded
+from gcaps.report.chart import Drawing, Scale, clipped, number, padded, signed_number
 from gcaps.report.study import FAMILIES, Baseline, Entry, MethodName, Study
 
 RULES = (("last", "green", "triangle"), ("gin", "orange", "diamond"), ("best", "red", "cross"))
@@ -89,7 +89,7 @@ def critical_difference_diagram(ranks: Ranks, names: Mapping[str, MethodName]) -
 
 def axis_text(metric: Metric) -> Callable[[float], str]:
     """Return how values of a metric are written at an axis."""
-    return (lambda v: f"{100 * v:.0f}") if metric.percent else (lambda v: number(v).replace("-", "−"))
+    return (lambda v: signed_number(100 * v)) if metric.percent else signed_number
 
 
 def axis_title(metric: Metric) -> str:

@@ -117,9 +117,13 @@ def application(
 
 def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
-    async def http_error(_: Request, error: HTTPException) -> Response:
-        code = CODES.get(error.status_code, "error")
-        found = json_response(error_reply(error.status_code, code, str(error.detail)))
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        code, words = CODES.get(error.status_code, "error"), str(error.detail)
+        if error.status_code == 404:
+            words = "there is nothing here; /openapi.json describes all paths"
+        elif error.status_code == 405 and (allowed := (error.headers or {}).get("Allow")):
+            words = f"this path answers {allowed}, not {request.method}; /openapi.json describes it"
+        found = json_response(error_reply(error.status_code, code, words))
         found.headers.update(error.headers or {})
         return found
 

@@ -260,6 +260,8 @@ def validated_query(options: dict[str, Any]) -> FileOptions:
     try:
         return FileOptions.model_validate_strings(options)
     except ValidationError as error:
+        if "name" not in options:
+            raise RefusedError(422, "invalid", "the query needs the name of the file, such as ?name=new.csv") from error
         raise RefusedError(422, "invalid", for_clients(in_words(error))) from error
 
 

@@ -56,6 +56,7 @@
   const failed = (error) => {
     if (error.name === "AbortError") return;
     if (error.status === 401) askForToken(state.token ? "That is not the token." : "");
+    else if (state.file && error.message.startsWith(state.file.name)) say(error.message);
     else say(error.message[0].toUpperCase() + error.message.slice(1));
   };
 
@@ -459,7 +460,7 @@
     if (!state.model.explains) return;
     explaining = new AbortController();
     const { signal } = explaining;
-    const head = make("h4", { text: "What the prediction hangs on" });
+    const head = make("h4", { text: "What the prediction depends on" });
     const targets = state.model.targets;
     const select = targets.length > 1 ? make("select", { "aria-label": "Explained target", onchange: () => explain(row, place, select.selectedIndex) }, ...targets.map((one) => make("option", { text: one.name }))) : null;
     if (select) select.selectedIndex = t;

@@ -29,6 +29,9 @@ def run(
 
     Example: [cyan]gcaps tasks links cora.npz -o cora-links --variational[/cyan]
     """
+    from gcaps.files import require_file
+
+    require_file(graph)  # before torch is imported
     from rich.table import Table
 
     from gcaps.persistence import require_goal

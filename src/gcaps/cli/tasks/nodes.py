@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from gcaps.cli.arguments import Seed
-from gcaps.cli.tasks.training import Output, fit_and_save, say, write_table
+from gcaps.cli.tasks.predict import node_rows, write_table
+from gcaps.cli.tasks.training import Output, fit_and_save, say
 
 Graph = Annotated[
     Path,
@@ -45,6 +46,9 @@ def run(
 
     Example: [cyan]gcaps tasks nodes cora.npz -o cora-model --predictions nodes.csv[/cyan]
     """
+    from gcaps.files import require_file
+
+    require_file(graph)  # before torch is imported
     from gcaps.persistence import require_goal
     from gcaps.tasks.graph import NodeGraph
     from gcaps.tasks.nodes import CapsuleNodeClassifier
@@ -54,13 +58,7 @@ def run(
     model = CapsuleNodeClassifier(**dict(config), random_state=seed)
     fit_and_save(model, read, output, graph.stem, keep_checkpoint=True)
     if predictions is not None:
-        scores = model.predict_proba(read)
-        rows = zip(model.target_.decode(scores).tolist(), scores, strict=True)
-        write_table(
-            predictions,
-            ["node", "class", *(f"p({name})" for name in model.classes_)],
-            ([node, name, *(f"{p:.6f}" for p in row)] for node, (name, row) in enumerate(rows)),
-        )
+        write_table(predictions, node_rows(model, read))
     best = model.curves_.validation[model.epoch_ - 1]
     tested = read.test is not None and len(read.test) > 0
     test = f", test accuracy {model.score(read):.1%}" if tested else ""

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from gcaps.cli.arguments import Seed
-from gcaps.cli.tasks.training import Output, fit_and_save, say, write_table
+from gcaps.cli.tasks.predict import forecast_rows, write_table
+from gcaps.cli.tasks.training import Output, fit_and_save, say
 
 Sequence = Annotated[
     Path,
@@ -42,6 +43,9 @@ def run(
 
     Example: [cyan]gcaps tasks sequences chickenpox.json -o model --test 104 --forecasts next.csv[/cyan]
     """
+    from gcaps.files import require_file
+
+    require_file(sequence)  # before torch is imported
     from gcaps.data.sequence import read_sequence
     from gcaps.errors import ConfigError
     from gcaps.persistence import require_goal
@@ -54,11 +58,7 @@ def run(
     model = CapsuleForecaster(**dict(config), random_state=seed)
     fit_and_save(model, read.until(len(read) - test), output, sequence.stem, validation=validation)
     if forecasts is not None:
-        ahead = model.predict(read)[-1]
-        write_table(
-            forecasts,
-            ["node", *(f"+{h}" for h in range(1, ahead.shape[1] + 1))],
-            ([node, *(f"{value:.6g}" for value in row)] for node, row in enumerate(ahead)),
-        )
+        write_table(forecasts, forecast_rows(model.predict(read)[-1]))
+    epoch = f"epoch {model.epoch_}" if model.epoch_ else f"{model.base} alone, as no epoch was better"
     score = f", R² of the last {test:,} steps {model.score(read, steps=test):.3f}" if test else ""
-    say(output, f"{len(read):,} steps, {read.num_nodes:,} nodes, epoch {model.epoch_}{score}")
+    say(output, f"{len(read):,} steps, {read.num_nodes:,} nodes, {epoch}{score}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,15 +37,3 @@ def say(output: Path, facts: str) -> None:
     from gcaps.terminal import Terminal
 
     Terminal().print(f"{output}: {facts}", markup=False, soft_wrap=True)
-
-
-def write_table(path: Path, header: Sequence[object], rows: Iterable[Sequence[object]]) -> None:
-    """Write a CSV file."""
-    import csv
-
-    from gcaps.files import output_text
-
-    with output_text(path) as text:
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(header)
-        table.writerows(rows)
