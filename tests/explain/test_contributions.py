@@ -190,3 +190,11 @@ def test_an_explanation_is_shown_in_one_line():
     assert "graphs=2, decision value of class" in shown
     assert "\n" not in shown
     assert len(shown) < 120
+
+
+def test_contributions_of_nodes_alone_are_the_same(network):
+    whole, alone = explain(network, QUERIES[:2]), explain(network, QUERIES[:2], nodes_only=True)
+    for one, other in zip(whole.nodes, alone.nodes, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert alone.edges is None
+    assert alone.groups is None
