@@ -12,6 +12,7 @@ from gcaps.errors import ConfigError, DataError
 from gcaps.estimators import make_estimator
 from gcaps.explain import atom_contributions, explain
 from gcaps.explain.occlusion import HIDDEN, neutral_attributes, with_hidden_nodes
+from gcaps.testing import example_graphs
 from tests.molecule_sets import molecules, write_table
 
 Chem = pytest.importorskip("rdkit.Chem", reason="needs RDKit: pip install 'gcaps[chem]'")
@@ -180,3 +181,20 @@ def test_what_is_not_a_molecule_is_refused(network):
     other = replace(graphs, columns={**graphs.columns, "smiles": np.array(["CCN"])})
     with pytest.raises(DataError, match="the graph is not the molecule of its SMILES"):
         atom_contributions(network, other)
+
+
+def test_an_explanation_is_shown_in_one_line():
+    graphs, _ = example_graphs(6)
+    shown = repr(make_estimator("wl").fit(graphs).explain(graphs[:2]))
+    assert shown.startswith("Explanation(")
+    assert "graphs=2, decision value of class" in shown
+    assert "\n" not in shown
+    assert len(shown) < 120
+
+
+def test_contributions_of_nodes_alone_are_the_same(network):
+    whole, alone = explain(network, QUERIES[:2]), explain(network, QUERIES[:2], nodes_only=True)
+    for one, other in zip(whole.nodes, alone.nodes, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert alone.edges is None
+    assert alone.groups is None

@@ -306,7 +306,8 @@ def reading_bar(title: str, console: Console | None = None) -> Iterator[Callable
         TaskProgressColumn(),
         TimeRemainingColumn(),
     )
-    bar = Progress(*columns, console=console or Terminal(stderr=True), transient=True)
+    console = console or Terminal(stderr=True)
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)  # else an empty line
     began = time.monotonic()
     task = bar.add_task(Path(title).name, total=None)
 

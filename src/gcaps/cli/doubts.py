@@ -146,5 +146,5 @@ class Doubts:
         if self.known:
             held = f"they contain {self.covered / self.known:.1%} of {self.known:,} known targets"
             parts.append(f"{held}, with {self.sizes / self.known:.2f} classes on average" if of_classes else held)
-        are = "graph is" if self.graphs == 1 else "graphs are"
-        return "; ".join([*parts, f"{self.novel:,} of {self.graphs:,} {are} unlike anything seen in training"])
+        are = "is" if self.novel == 1 else "are"
+        return "; ".join([*parts, f"{self.novel:,} of {self.graphs:,} graphs {are} unlike anything seen in training"])

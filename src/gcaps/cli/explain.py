@@ -101,6 +101,7 @@ def run(
     from gcaps.persistence import load_estimator
     from gcaps.report.explanation import chosen_graphs, explanation_page
     from gcaps.report.explanation_checks import class_page_sections, fidelity_section
+    from gcaps.terminal import Terminal
 
     estimator = load_estimator(model)
     with reading_bar(data) as progress:
@@ -118,9 +119,10 @@ def run(
         found = explain(estimator, graphs.subset(places), target, method=method, progress=progress)
     if not any(values.any() for values in found.nodes):
         raise DataError("no node changes a prediction: this model does not look at nodes, or predicts a constant", data)
-    sections = [fidelity_section(estimator, found)] if fidelity else []
-    if classes:
-        sections.append(class_page_sections(estimator, graphs))
+    with Terminal(stderr=True).status("measuring how faithful the contributions are" if fidelity else "drawing"):
+        sections = [fidelity_section(estimator, found)] if fidelity else []
+        if classes:
+            sections.append(class_page_sections(estimator, graphs))
     page = explanation_page(estimator, found, shlex.join(["gcaps", *sys.argv[1:]]), sections=sections)
     write_text(output, page)
     typer.echo(f"{output}: {len(places)} {kind}{'s' if len(places) > 1 else ''} explained", err=True)

@@ -35,7 +35,7 @@ class Group(NamedTuple):
     contribution: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Explanation:
     """Predictions for graphs, and the contributions of their nodes, edges and features."""
 
@@ -74,6 +74,10 @@ class Explanation:
 
     def __len__(self) -> int:
         return len(self.graphs)
+
+    def __repr__(self) -> str:
+        """Return what is explained of how many graphs, and by which method; the arrays would fill pages."""
+        return f"Explanation({self.graphs.name!r}, graphs={len(self)}, {self.output.words}, method={self.method!r})"
 
     @property
     def contributions(self) -> list[Floats]:

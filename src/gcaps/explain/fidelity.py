@@ -161,4 +161,5 @@ def randomised_correlation(
     other = randomised(model, training, seed)
     names = model.target_.names
     target = names[explanation.output.target] if len(names) > 1 else None
-    return rank_correlation(explanation, explain(other, explanation.graphs, target, method=explanation.method))
+    theirs = explain(other, explanation.graphs, target, method=explanation.method, nodes_only=True)
+    return rank_correlation(explanation, theirs)

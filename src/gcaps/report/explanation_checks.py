@@ -71,7 +71,7 @@ def fidelity_rows(model: Any, explanation: Explanation) -> list[FidelityRow]:
     if isinstance(model, NetworkEstimator) and explanation.method != "gradient-x-input":
         names = model.target_.names
         target = names[explanation.output.target] if len(names) > 1 else None
-        other = explain(model, explanation.graphs, target, method="gradient-x-input")
+        other = explain(model, explanation.graphs, target, method="gradient-x-input", nodes_only=True)
         rows.append(FidelityRow("gradient × input", "green", fidelity_of(model, other)))
     return [*rows, FidelityRow("random order", "muted", random_fidelity(model, explanation))]
 

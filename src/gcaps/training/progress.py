@@ -58,7 +58,7 @@ def training_bar(
                 task,
                 advance=1,
                 loss=f"{sum(e.loss for e in shown) / len(shown):.3f}",
-                score=f"{sum(e.score for e in shown) / len(shown):.1%}",
+                score=f"{sum(e.score for e in shown) / len(shown):.3f}",  # an accuracy, or R², which may be below zero
                 speed=f"{sum(e.graphs_per_second for e in shown):,.0f}",
             )
 
