@@ -1,7 +1,7 @@
-"""Compiled passes of a capsule layer (Eq. 5 with raw moments) over the blocks of a batch.
+"""Compiled passes of the capsule layers (Eq. 5 with raw moments) over the blocks of a batch.
 
-Batch normalisation needs statistics of all nodes, so a pass is what lies between two normalisations. Each block goes
-through the whole pass while it is in the cache. U and G [b, P, K+1, h] hold, for each node of a block and each capsule
+Batch normalisation needs statistics of all nodes, so a stage is what lies between two normalisations. Each block goes
+through the whole stage while it is in the cache. U and G [b, P, K+1, h] hold, for each node of a block and each capsule
 component p, the K+1 orders of the filter polynomial side by side; with relations or gates they hold order 0, and
 :mod:`gcaps.nn.cpu.relations` has the others. A block has the nodes a … z − 1. Sums over nodes are taken in float64.
 
