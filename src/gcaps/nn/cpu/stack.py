@@ -4,7 +4,7 @@ Computes the same as a sequence of :class:`gcaps.nn.GraphCapsuleConv` for the de
 that are powers of a matrix. One-hot input is never written out, layers write side by side into one matrix Z, rows may
 represent several nodes (:mod:`gcaps.batching.merging`), relations of edges are computed at the nodes that have such
 edges only (:mod:`gcaps.nn.cpu.relations`), and sums do not depend on the number of threads. Compared with the plain
-layers, an epoch is 2.5 times as fast on IMDB-BINARY, where nodes are merged, 2 times on DD and 1.5 times on NCI1
+layers, an epoch is 4.9 times as fast on IMDB-BINARY, where nodes are merged, and 2.4 times on DD and NCI1
 (``python benchmarks/compiled.py``).
 """
 
