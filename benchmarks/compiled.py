@@ -13,8 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -48,9 +48,9 @@ VARIANTS: dict[str, tuple[str, ...]] = {
 }
 """What each variant does without."""
 PATCHES: dict[str, tuple[str, ...]] = {
-    "layers": ("gcaps.models.gcaps.can_fuse", "gcaps.nn.cpu.stack.can_fuse"),
-    "readout": ("gcaps.nn.readout.is_supported", "gcaps.models.gcaps.set_gradients"),
-    "step": ("gcaps.models.gcaps.set_gradients",),
+    "layers": ("gcaps.models.gcaps.can_fuse", "gcaps.nn.cpu.stack.are_default"),
+    "readout": ("gcaps.nn.readout.is_supported", "gcaps.models.gcaps.has_fused_step"),
+    "step": ("gcaps.models.gcaps.has_fused_step",),
 }
 """Functions that say whether to use compiled ones; set to return nothing."""
 
@@ -66,17 +66,25 @@ def training(graphs: GraphSet, without: tuple[str, ...]) -> Callable[[], float]:
     if "head" in without:
         assert isinstance(network.head, nn.Sequential)
         network.head = nn.Sequential(*network.head)
-    run = TrainingRun(network, source, np.arange(len(graphs)), config, seed=0)
+    with replaced(without):
+        run = TrainingRun(network, source, np.arange(len(graphs)), config, seed=0)
 
     def epoch() -> float:
-        with ExitStack() as stack:
-            for name in [name for part in without for name in PATCHES.get(part, ())]:
-                stack.enter_context(patch(name, lambda *given: None))
+        with replaced(without):
             began = time.process_time()
             run.epoch()
             return time.process_time() - began
 
     return epoch
+
+
+@contextmanager
+def replaced(parts: tuple[str, ...]) -> Iterator[None]:
+    """Use the plain layers for these parts."""
+    with ExitStack() as stack:
+        for name in [name for part in parts for name in PATCHES.get(part, ())]:
+            stack.enter_context(patch(name, lambda *given: None))
+        yield
 
 
 def compare(graphs: GraphSet, epochs: int) -> dict[str, Any]:

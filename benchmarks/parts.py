@@ -27,7 +27,6 @@ import gcaps
 from gcaps.batching import BatchSource
 from gcaps.config import Config
 from gcaps.features import NodeFeatures
-from gcaps.models import gcaps as network
 from gcaps.models import step
 from gcaps.nn.cpu import head, layers, readout, stack
 from gcaps.training import loop, optimizer
@@ -36,22 +35,19 @@ DATA = ("NCI1", "DD", "IMDB-BINARY", "REDDIT-BINARY")
 PARTS: dict[str, list[tuple[Any, str]]] = {
     "cutting batches": [(BatchSource, "take")],
     "filter matrix": [(step, "batch_filter")],
-    "first layer, forward": [(layers.first_layer, "serial")],
-    "other layers, forward": [(layers.next_layer, "serial"), (layers.last_output, "serial")],
-    "normalization": [(stack, name) for name in ("merge_statistics", "normalization", "normalization_gradient")],
-    "readout, forward": [(readout.forward, "serial")],
-    "fully connected, forward": [(head, "normalize"), (head, "linear"), (head, "drop")],
-    "loss": [(step, "loss_sum"), (loop, "score_sum")],
-    "fully connected, backward": [(head, "normalize_backward"), (head, "linear_backward")],
-    "readout, backward": [(readout.backward, "serial")],
-    "other layers, backward": [(layers.last_backward, "serial"), (layers.layer_backward, "serial")],
-    "first layer, backward": [(layers.first_backward, "serial")],
+    "capsule layers, forward": [(layers.forward, "serial")],
+    "readout, forward": [(readout.vectors, "serial")],
+    "fully connected, forward": [(head, "run")],
+    "loss": [(step, "loss_with_gradient"), (loop, "score_sum")],
+    "fully connected, backward": [(head, "run_backward")],
+    "readout, backward": [(readout.gradients, "serial")],
+    "capsule layers, backward": [(layers.backward, "serial")],
     "optimizer": [(optimizer, "_update")],
-    "Python of the layers": [(stack, "arguments"), (stack.CapsuleStack, "forward"), (stack.CapsuleStack, "backward")],
-    "Python of the readout": [(readout.MeanCovarianceFunction, name) for name in ("forward", "backward")],
-    "Python of the head": [(head.HeadFunction, "forward"), (head.HeadFunction, "backward")],
-    "Python of the optimizer": [(optimizer.FlatAdam, "step"), (optimizer.FlatAdam, "zero_grad")],
-    "Python of the step": [(network, "set_gradients")],
+    "Python of the layers": [(stack, "Input"), (stack, "forward"), (stack, "backward")],
+    "Python of the readout": [(readout, "forward"), (readout, "backward")],
+    "Python of the head": [(head, "forward"), (head, "backward")],
+    "Python of the optimizer": [(optimizer.FlatAdam, "step")],
+    "Python of the step": [(step.FusedStep, "__call__")],
 }
 """Functions of each part; what they call of other parts is not counted."""
 REST = "the loop"
@@ -81,9 +77,7 @@ def watch() -> None:
     """Time all functions of :data:`PARTS` from now on."""
     for part, functions in PARTS.items():
         for owner, name in functions:
-            static = isinstance(owner, type) and isinstance(vars(owner).get(name), staticmethod)
-            run = timed(part, getattr(owner, name))
-            setattr(owner, name, staticmethod(run) if static else run)
+            setattr(owner, name, timed(part, getattr(owner, name)))
 
 
 def profile(name: str, graphs_at_most: int, epochs: int) -> dict[str, Any]:

@@ -43,3 +43,10 @@ def test_budget_is_kept_except_by_a_single_large_graph():
     parts = list(node_budget_batches(sizes, 10))
     assert [p.tolist() for p in parts] == [[0, 1, 2], [3], [4, 5], [6]]
     assert list(node_budget_batches(np.array([]), 10)) == []
+
+
+@pytest.mark.parametrize("number", [-1, 24])
+def test_a_graph_that_there_is_not_is_refused(hostile, number):
+    source = BatchSource(hostile, np.zeros((hostile.num_nodes, 1), np.float32))
+    with pytest.raises(IndexError):
+        source.take(np.array([0, number]))

@@ -10,7 +10,7 @@ import pytest
 
 from gcaps.compile import PARTS, dispatcher_of, is_compiled, kernels, require
 from gcaps.compile.types import decode, encode
-from gcaps.nn.cpu.state import Gradient, Output
+from gcaps.nn.cpu.state import Norm, Output
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from gcaps.nn.cpu.state import Gradient, Output
         (np.zeros(1), np.zeros(1)),
         (np.zeros(1), 1),
         Output(np.zeros((1, 1)), np.zeros((1, 1))),
-        Gradient(np.zeros((1, 1)), np.zeros(1)),
+        Norm(np.zeros((1, 1)), *(np.zeros(1) for _ in range(4)), 0),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gcaps.models.losses import loss_sum, mean_loss, mean_outputs, score_sum, scores_of
+from gcaps.models.losses import loss_sum, loss_with_gradient, mean_loss, mean_outputs, score_sum, scores_of
 
 NAN = math.nan
 
@@ -103,3 +103,17 @@ def test_extreme_logits_stay_finite():
     outputs = torch.tensor([[900.0, -900.0]])
     assert torch.isfinite(mean_outputs("multilabel", [outputs, outputs])).all()
     assert torch.isfinite(loss_sum("multilabel", outputs, torch.tensor([[0.0, 1.0]])))
+
+
+@pytest.mark.parametrize("task", ["classification", "multilabel", "regression"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_loss_and_gradient_are_those_of_autograd_bit_for_bit(task, weighted):
+    outputs, y = case(task)
+    for given in (outputs, outputs.float(), 30 * outputs):
+        weight = torch.linspace(0, 2, len(y), dtype=given.dtype) if weighted else None
+        leaf = given.clone().requires_grad_()
+        expected = loss_sum(task, leaf, y, weight)
+        (expected / 9).backward()
+        loss, grad = loss_with_gradient(task, given, y, weight, 9)
+        assert torch.equal(loss, expected.detach())
+        assert torch.equal(grad, leaf.grad)

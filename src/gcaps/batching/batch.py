@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from gcaps.batching.cutting import cut_out
 from gcaps.batching.merging import MergedNodes, merged_nodes
-from gcaps.data.arrays import Array, Floats, Ints, pointer, ranges, strides
+from gcaps.data.arrays import Array, Floats, Ints, strides
 from gcaps.data.graphset import GraphSet
 from gcaps.data.prepared import PreparedSet
 from gcaps.features.edges import EdgeMatrix
@@ -148,8 +149,6 @@ class BatchSource:
         self.graphs, self.x, self.dtype, self.extras, self.y = graphs, x, dtype, extras, y
         self.sample_weight = sample_weight
         self._rows: GraphSet | MergedNodes = self.merged or graphs
-        self._first_arc = self._rows.rowptr[self._rows.ptr]
-        self._arc_counts = np.diff(self._first_arc)
         self.sizes: Ints = np.diff(self._rows.ptr)
         """[G] number of rows of each graph."""
 
@@ -178,11 +177,7 @@ class BatchSource:
         """Return the batch of the graphs at ``indices``, in that order."""
         graphs, rows = self.graphs, self._rows
         indices = np.asarray(indices, dtype=np.int64)
-        sizes, arcs = self.sizes[indices], self._arc_counts[indices]
-        ptr = pointer(sizes)
-        nodes = ranges(rows.ptr[indices], sizes)
-        at = ranges(self._first_arc[indices], arcs)
-        col = rows.col[at] + np.repeat(ptr[:-1], arcs)
+        nodes, at, ptr, rowptr, col, batch = cut_out(indices, rows.ptr, rows.rowptr, rows.col)
         weight = None if rows.edge_weight is None else rows.edge_weight[at]
         y = None if self.y is None else torch.from_numpy(self.y[indices])
         x = self.x.encode(graphs.subset(indices)) if isinstance(self.x, NodeFeatures) else self.x[nodes]
@@ -197,11 +192,11 @@ class BatchSource:
             graph_attr = x.graphs if isinstance(x, NodeMatrix) else None
         return Batch(
             torch.from_numpy(dense).to(self.dtype),
-            torch.from_numpy(pointer(rows.rowptr[nodes + 1] - rows.rowptr[nodes])),
+            torch.from_numpy(rowptr),
             torch.from_numpy(col),
             None if weight is None else torch.from_numpy(weight).to(self.dtype),
             torch.from_numpy(ptr),
-            torch.from_numpy(np.repeat(np.arange(len(indices)), sizes)),
+            torch.from_numpy(batch),
             y,
             None if one_hot_index is None or not one_hot_index.shape[1] else torch.from_numpy(one_hot_index),
             x.one_hot if isinstance(x, NodeMatrix) else 0,

@@ -144,7 +144,7 @@ def folder() -> Path:
     """Return the folder of numba's cache of the capsule layers."""
     from gcaps.nn.cpu import layers
 
-    return Path(layers.first_layer.serial.stats.cache_path)  # type: ignore[attr-defined]
+    return Path(layers.forward.serial.stats.cache_path)  # type: ignore[attr-defined]
 
 
 @cache
@@ -162,7 +162,7 @@ def state() -> str:
 
 def _modules() -> list[str]:
     """Names of the modules whose kernels are listed, and of those that these call."""
-    called = ("blocks", "state", "products", "relations", "layers", "readout")
+    called = ("blocks", "state", "products", "relations", "layout", "moments", "layers", "readout", "head")
     return sorted({one.name.split(":")[0] for one in kernels()} | {f"gcaps.nn.cpu.{name}" for name in called})
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
 from gcaps.batching.batch import Batch
 from gcaps.models.losses import mean_outputs
-from gcaps.models.network import Network
+from gcaps.models.network import Network, TrainingStep
 
 
 class Ensemble(Network):
@@ -40,9 +41,16 @@ class Ensemble(Network):
         found = [network.loss(batch) for network in self._each()]
         return torch.stack([loss for loss, _ in found]).sum(), mean_outputs(self.task, [z for _, z in found])
 
+    def training_step(self) -> TrainingStep:
+        """Return a function that sets the gradients of each network to those of its own loss."""
+        return partial(self._set_each, [network.training_step() for network in self._each()])
+
     def set_gradients(self, batch: Batch, graphs: int) -> tuple[Tensor, Tensor]:
         """Set the gradients of each network to those of its own loss."""
-        found = [network.set_gradients(batch, graphs) for network in self._each()]
+        return self._set_each([network.set_gradients for network in self._each()], batch, graphs)
+
+    def _set_each(self, steps: Sequence[TrainingStep], batch: Batch, graphs: int) -> tuple[Tensor, Tensor]:
+        found = [step(batch, graphs) for step in steps]
         return torch.stack([loss for loss, _ in found]).sum(), mean_outputs(self.task, [z for _, z in found])
 
     @property

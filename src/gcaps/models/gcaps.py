@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from gcaps.batching.batch import Batch
 from gcaps.config import CapsuleConfig, Config
 from gcaps.errors import ConfigError, MemoryLimitError
-from gcaps.models.network import Network
-from gcaps.models.step import set_gradients
+from gcaps.models.network import Network, TrainingStep
+from gcaps.models.step import FusedStep, has_fused_step
 from gcaps.nn.conv import GraphCapsuleConv, flatten_capsules
 from gcaps.nn.cpu.head import Head
 from gcaps.nn.cpu.stack import can_fuse, capsule_stack
@@ -132,10 +132,9 @@ class GCAPS(Network):
             parts.append(batch.graph_attr)
         return torch.cat(parts, dim=1) if len(parts) > 1 else embedding
 
-    def set_gradients(self, batch: Batch, graphs: int) -> tuple[Tensor, Tensor]:
-        """Set the parameters' gradients; without autograd where all parts are compiled operations."""
-        found = set_gradients(self, batch, graphs)
-        return super().set_gradients(batch, graphs) if found is None else found
+    def training_step(self) -> TrainingStep:
+        """Return a function that sets the gradients; without autograd where all parts are compiled operations."""
+        return FusedStep(self) if has_fused_step(self) else self.set_gradients
 
     def node_capsules(self, batch: Batch) -> Tensor:
         """Z [n, D]: flattened outputs of all capsule layers, side by side."""

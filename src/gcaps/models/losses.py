@@ -36,6 +36,23 @@ def loss_sum(task: Task, outputs: Tensor, y: Tensor, sample_weight: Tensor | Non
     return torch.where(known, losses, 0.0).sum() / y.size(1)
 
 
+def loss_with_gradient(
+    task: Task, outputs: Tensor, y: Tensor, sample_weight: Tensor | None, graphs: int
+) -> tuple[Tensor, Tensor]:
+    """Return :func:`loss_sum`, and the gradient of ``loss_sum / graphs`` at the outputs."""
+    if task == "classification" and sample_weight is None:  # what autograd calls, without its graph
+        logs = torch.log_softmax(outputs.detach(), dim=1)
+        given = logs, y, None, 2, -100  # classes have no weights; a sum; and no class is left out
+        loss, total = torch.ops.aten.nll_loss_forward(*given)
+        of_logs = torch.ops.aten.nll_loss_backward(torch.ones_like(loss) / graphs, *given, total)
+        return loss, torch.ops.aten._log_softmax_backward_data(of_logs, logs, 1, logs.dtype)
+    with torch.enable_grad():
+        leaf = outputs.detach().requires_grad_()
+        loss = loss_sum(task, leaf, y, sample_weight)
+        (grad,) = torch.autograd.grad(loss / graphs, leaf)
+    return loss.detach(), grad
+
+
 def score_sum(task: Task, outputs: Tensor, y: Tensor) -> Tensor:
     """Sum over the graphs of the score that is shown and recorded after each epoch.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -70,11 +71,27 @@ class Network(nn.Module):
         outputs: Tensor = self(batch)
         return loss_sum(self.task, outputs, batch.y, batch.sample_weight), outputs
 
+    def training_step(self) -> TrainingStep:
+        """Return :meth:`set_gradients`, or a faster function that does the same for parameters that stay in place."""
+        return self.set_gradients
+
     def set_gradients(self, batch: Batch, graphs: int) -> tuple[Tensor, Tensor]:
-        """Set the parameters' gradients, which must be None, to those of ``loss / graphs``; return :meth:`loss`."""
+        """Set the parameters' gradients to those of ``loss / graphs``; return :meth:`loss`."""
+        set_to_zero(self)
         loss, outputs = self.loss(batch)
         (loss / graphs).backward()  # type: ignore[no-untyped-call]
         return loss.detach(), outputs.detach()
+
+
+TrainingStep = Callable[[Batch, int], tuple[Tensor, Tensor]]
+"""A function as :meth:`Network.set_gradients`."""
+
+
+def set_to_zero(network: nn.Module) -> None:
+    """Set gradients to zero where there are any."""
+    found = [p.grad for p in network.parameters() if p.grad is not None]
+    if found:
+        torch._foreach_zero_(found)
 
 
 class InputLinear(nn.Module):

@@ -1,91 +1,91 @@
-"""Gradients of GCAPS-CNN without autograd: its three compiled operations one after the other, and back.
+"""Training steps of GCAPS-CNN without autograd: its three compiled operations one after the other, and back.
 
-They are the same functions that autograd calls, so gradients are the same bit for bit. What is saved is autograd's part
-of a training step: nodes of its graph, views, and sums of gradients. An epoch takes up to a tenth less where batches
-are small (``python benchmarks/compiled.py``).
+They are the same functions that autograd calls, so gradients are the same bit for bit. What is saved is Python's part
+of a training step: what does not change from step to step is prepared once, and weights and gradients are slices of two
+vectors, which the optimiser reads as well.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gcaps.batching.batch import Batch
-from gcaps.models.losses import loss_sum
+from gcaps.models.losses import loss_with_gradient
 from gcaps.nn.conv import GraphCapsuleConv
 from gcaps.nn.cpu import head, readout, stack
-from gcaps.nn.cpu.blocks import one_blas_thread
+from gcaps.nn.cpu.blocks import is_supported, one_blas_thread
 from gcaps.nn.distributed import is_distributed
 from gcaps.nn.filters import batch_filter
+from gcaps.nn.flat import FlatParameters
 from gcaps.nn.readout import MeanCovariance
-from gcaps.nn.regularization import BatchNorm
 
 if TYPE_CHECKING:
     from gcaps.models.gcaps import GCAPS
 
 
-class _Context:
-    """What a forward pass keeps for its backward pass, as autograd's context."""
+def has_fused_step(network: GCAPS) -> bool:
+    """Whether :class:`FusedStep` supports a network: all its parts are compiled operations."""
+    return (
+        isinstance(network.head, head.Head)
+        and isinstance(network.readout, MeanCovariance)
+        and network.inputs is None
+        and network.num_relations == 1
+        and network.shape_args.get("edge_dim") is None
+        and stack.are_default(list(network.convs))
+        and is_supported(next(network.parameters()))
+    )
 
-    saved_tensors: tuple[Tensor | None, ...] = ()
 
-    def save_for_backward(self, *tensors: Tensor | None) -> None:
-        self.saved_tensors = tensors
-
-
-@torch.no_grad()
-@one_blas_thread()
-def set_gradients(network: GCAPS, batch: Batch, graphs: int) -> tuple[Tensor, Tensor] | None:
-    """Set the gradient of each parameter to that of the mean loss; return the sum of the losses, and the outputs.
-
-    None, without any effect, if a part of the network is none of the compiled operations.
+class FusedStep:
+    """Set the gradients of a network, in training mode, to those of the mean loss.
 
     Args:
-        network: the network, in training mode.
-        batch: with targets.
-        graphs: number that the sum of the losses is divided by.
+        network: see :func:`has_fused_step`; its parameters stay where they are in memory from now on.
     """
-    fused, covariance, capsules = network.head, network.readout, list(network.convs)
-    if not isinstance(fused, head.Head) or not isinstance(covariance, MeanCovariance):
-        return None
-    if network.inputs is not None or network.num_relations > 1 or network.shape_args.get("edge_dim") is not None:
-        return None
-    if len(batch.ptr) < 3 or is_distributed() or not network.training:
-        return None
-    M = batch_filter(network.config.filter, batch)
-    if not stack.can_fuse(capsules, batch, M):
-        return None
-    assert batch.y is not None
-    of_stack, of_readout, of_head = _Context(), _Context(), _Context()
-    convs = [conv for conv in capsules if isinstance(conv, GraphCapsuleConv)]
-    given, weights = stack.arguments(convs, batch, M, keep=True)
-    projection = None if covariance.projection is None else covariance.projection.weight
-    layers = [layer for layer in fused if isinstance(layer, BatchNorm | nn.Linear)]
-    Z = stack.CapsuleStack.forward(of_stack, given, batch.dense, *weights)
-    options = covariance.options
-    vectors = readout.MeanCovarianceFunction.forward(of_readout, Z, projection, batch.ptr, options, batch.multiplicity)
-    length = vectors.size(1)
-    if batch.graph_attr is not None:
-        vectors = torch.cat([vectors, batch.graph_attr], dim=1)
-    params = [p for layer in layers for p in (layer.weight, layer.bias)]
-    outputs = head.HeadFunction.forward(of_head, vectors, list(fused), *params)
-    with torch.enable_grad():
-        leaf = outputs.requires_grad_()
-        loss = loss_sum(network.task, leaf, batch.y, batch.sample_weight)
-        (grad,) = torch.autograd.grad(loss / graphs, leaf)
-    grad_vectors, _, *grads = head.HeadFunction.backward(of_head, grad)
-    _set(params, grads)
-    of_Z, grad_projection, *_ = readout.MeanCovarianceFunction.backward(of_readout, grad_vectors[:, :length])
-    _set([projection], [grad_projection])
-    assert of_Z is not None
-    _, _, *grads = stack.CapsuleStack.backward(of_stack, of_Z)
-    _set(weights, grads)
-    return loss.detach(), outputs.detach()
 
+    def __init__(self, network: GCAPS) -> None:
+        covariance, fused = network.readout, network.head
+        assert isinstance(covariance, MeanCovariance)
+        assert isinstance(fused, head.Head)
+        convs = [conv for conv in network.convs if isinstance(conv, GraphCapsuleConv)]
+        flat, self.network = FlatParameters.of(network), network
+        self.layers, self.program = stack.Layers(convs), head.Program(list(fused))
+        self.options = covariance.options
+        ends = np.cumsum([sum(p.numel() for p in part.parameters()) for part in (network.convs, covariance, fused)])
+        self.weights = np.split(flat.values.numpy(), ends[:2])
+        self.gradients = np.split(flat.gradient.numpy(), ends[:2])
+        shape = (-1, covariance.in_channels)
+        self.projection, self.projection_gradient = self.weights[1].reshape(shape), self.gradients[1].reshape(shape)
 
-def _set(params: list[Any], grads: list[Any]) -> None:
-    for parameter, grad in zip(params, grads, strict=True):
-        if isinstance(parameter, nn.Parameter):
-            parameter.grad = grad
+    def __call__(self, batch: Batch, graphs: int) -> tuple[Tensor, Tensor]:
+        """Set the gradients; return the sum of the losses, and the outputs.
+
+        Args:
+            batch: with targets.
+            graphs: number that the sum of the losses is divided by.
+        """
+        if len(batch.ptr) < 3 or is_distributed() or not self.network.training:
+            return self.network.set_gradients(batch, graphs)
+        assert batch.y is not None
+        with torch.no_grad(), one_blas_thread():
+            M = batch_filter(self.network.config.filter, batch)
+            given = stack.Input(self.layers, batch, M, gated=False, keep=True)
+            capsules = stack.forward(given, self.weights[0])
+            vectors, of_readout = readout.forward(
+                capsules.stack.Z, self.projection, given.graphs, batch.ptr.numpy(), self.options, batch.multiplicity
+            )
+            length = vectors.shape[1]
+            if batch.graph_attr is not None:
+                vectors = np.concatenate([vectors, batch.graph_attr.numpy()], axis=1)
+            outputs, of_head = head.forward(self.program, vectors, self.weights[2])
+            found = torch.from_numpy(outputs)
+            loss, grad = loss_with_gradient(self.network.task, found, batch.y, batch.sample_weight, graphs)
+            grad_vectors = head.backward(of_head, grad.contiguous().numpy(), self.gradients[2])
+            grad_vectors = np.ascontiguousarray(grad_vectors[:, :length])
+            grad_Z = readout.backward(of_readout, grad_vectors, self.projection_gradient)
+            stack.backward(capsules, grad_Z, self.gradients[0])
+            return loss, found

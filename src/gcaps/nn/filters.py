@@ -80,20 +80,24 @@ class Structure(NamedTuple):
     """Input of a filter's formula."""
 
     A: CSR
-    degree: Tensor
-    """[n] weighted degrees."""
+    like: Tensor
+    """Its type and device are those of the filter."""
     graph: Tensor | None
     """[n] the graph of each node, or None if there is only one."""
     share: Tensor | None = None
     """[n, R] weighted degrees within each relation, or None if there is only one."""
 
-    def diagonals(self, whole: Tensor, loops: bool = False) -> Tensor | None:
-        """[n, R] diagonal of every M_r: ``whole`` [n] by degrees, or in equal parts if it comes from self-loops."""
+    def degree(self) -> Tensor:
+        """[n] weighted degrees."""
+        return self.A.row_sums(self.like)
+
+    def diagonals(self, whole: Tensor, degree: Tensor | None = None) -> Tensor | None:
+        """[n, R] diagonal of every M_r: ``whole`` [n] by degrees, or in equal parts without ``degree`` [n]."""
         if self.share is None:
             return None
-        if loops:
+        if degree is None:
             return (whole / self.share.size(1)).unsqueeze(1).expand_as(self.share)
-        return (whole * _inverse(self.degree)).unsqueeze(1) * self.share
+        return (whole * _inverse(degree)).unsqueeze(1) * self.share
 
 
 class Scaling(NamedTuple):
@@ -116,20 +120,23 @@ def _inverse(degree: Tensor) -> Tensor:
 
 def _laplacian(of: Structure) -> Scaling:
     """L = D − A, the filter of the paper."""
-    return Scaling(of.degree, -torch.ones_like(of.degree), None, shares=of.share)
+    degree = of.degree()
+    return Scaling(degree, -torch.ones_like(degree), None, shares=of.share)
 
 
 def _symmetric_laplacian(of: Structure) -> Scaling:
     """I − D^−½ A D^−½, 0 on isolated nodes."""
-    root = _inverse(of.degree).sqrt()
-    linked = (of.degree > 0).to(root.dtype)
-    return Scaling(linked, -root, root, shares=of.diagonals(linked))
+    degree = of.degree()
+    root = _inverse(degree).sqrt()
+    linked = (degree > 0).to(root.dtype)
+    return Scaling(linked, -root, root, shares=of.diagonals(linked, degree))
 
 
 def _random_walk_laplacian(of: Structure) -> Scaling:
     """I − D⁻¹ A, 0 on isolated nodes."""
-    linked = (of.degree > 0).to(of.degree.dtype)
-    return Scaling(linked, -_inverse(of.degree), None, symmetric=False, shares=of.diagonals(linked))
+    degree = of.degree()
+    linked = (degree > 0).to(degree.dtype)
+    return Scaling(linked, -_inverse(degree), None, symmetric=False, shares=of.diagonals(linked, degree))
 
 
 def _adjacency(of: Structure) -> Scaling:
@@ -139,14 +146,14 @@ def _adjacency(of: Structure) -> Scaling:
 
 def _kipf(of: Structure) -> Scaling:
     """(D+I)^−½ (A+I) (D+I)^−½, the self-looped symmetric adjacency of Kipf and Welling."""
-    root = (of.degree + 1).rsqrt()
-    return Scaling(root * root, root, root, shares=of.diagonals(root * root, loops=True))
+    root = (of.degree() + 1).rsqrt()
+    return Scaling(root * root, root, root, shares=of.diagonals(root * root))
 
 
 def _mean(of: Structure) -> Scaling:
     """(D+I)⁻¹ (A+I): the mean over the closed neighborhood with a_ii = 1 (Eqs. 3 and 4)."""
-    inverse = 1 / (of.degree + 1)
-    return Scaling(inverse, inverse, None, symmetric=False, shares=of.diagonals(inverse, loops=True))
+    inverse = 1 / (of.degree() + 1)
+    return Scaling(inverse, inverse, None, symmetric=False, shares=of.diagonals(inverse))
 
 
 def _chebyshev(of: Structure) -> Scaling:
@@ -155,7 +162,7 @@ def _chebyshev(of: Structure) -> Scaling:
     λ is an upper bound of the largest eigenvalue of L: the largest d_i + d_j over the edges of a graph (Anderson and
     Morley). It is taken for each graph, so that a filter does not depend on the other graphs of the batch.
     """
-    degree, A = of.degree, of.A
+    degree, A = of.degree(), of.A
     rows = A.rows()
     graph = torch.zeros_like(A.rowptr[1:]) if of.graph is None else of.graph
     both = degree[rows] + degree[A.col]
@@ -243,15 +250,15 @@ def _filter(
     relation: Tensor | None = None,
     relations: int = 1,
 ) -> Filter:
-    degree, share = A.row_sums(like), None
+    share = None
     if relation is not None:
         relation, rows = relation.long(), A.rows()
         value = torch.ones_like(A.col, dtype=like.dtype) if A.value is None else A.value.to(like.dtype)
         known = torch.where(relation < 0, 0, value)
-        share = torch.zeros(degree.size(0) * relations, dtype=like.dtype, device=like.device)
+        share = torch.zeros((A.rowptr.size(0) - 1) * relations, dtype=like.dtype, device=like.device)
         share = share.index_add(0, rows * relations + relation.clamp(min=0), known).view(-1, relations)
         share = share.index_add(0, rows, ((value - known) / relations).unsqueeze(1).expand(-1, relations))
-    diagonal, left, right, symmetric, basis, shares = FILTERS[name](Structure(A, degree, graph, share))
+    diagonal, left, right, symmetric, basis, shares = FILTERS[name](Structure(A, like, graph, share))
     off = _scaled(A, left, right)
     off_t = off if symmetric and A_t is A else _scaled(A_t, right, left)
     made = Filter(None if diagonal is None else diagonal.unsqueeze(1), off, off_t, A, A_t, basis)

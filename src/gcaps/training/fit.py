@@ -227,7 +227,7 @@ class _Run:
         # so far views of the optimizer's vector: products round by where an array begins in memory, and those of a
         # network that is read from disk begin anew
         for parameter in self.network.parameters():
-            parameter.data = parameter.data.clone()
+            parameter.data, parameter.grad = parameter.data.clone(), None
         return FittedNetwork(self.config, self.features, self.network.eval(), self.seed)
 
 

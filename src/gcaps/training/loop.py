@@ -90,6 +90,7 @@ class TrainingRun:
         self.device = device or torch.device("cpu")
         assert config.weight_decay != "auto", "resolved by gcaps.estimators.auto"
         self.optimizer = FlatAdam(network, config.lr, config.weight_decay)
+        self._set_gradients = network.train().training_step()
         self.rng = np.random.default_rng(seed)
         self.epochs = config.epochs
         """Epochs of the schedule."""
@@ -127,8 +128,7 @@ class TrainingRun:
     def _step(self, batch: Batch, graphs: int) -> tuple[float, float]:
         """Do one optimiser step; return the sums of the losses and of the scores."""
         assert batch.y is not None
-        self.optimizer.zero_grad()
-        loss, outputs = self.network.set_gradients(batch, graphs)
+        loss, outputs = self._set_gradients(batch, graphs)
         self.optimizer.step()
         score = score_sum(self.network.task, outputs, batch.y)
         return loss.item() / self.network.ensemble_size, score.item()

@@ -14,36 +14,32 @@ from torch import Tensor, nn
 
 from gcaps.data.arrays import Array
 from gcaps.nn.distributed import sum_over_processes
+from gcaps.nn.flat import FlatParameters
 
 
 class FlatAdam:
     """Adam with L2 regularisation, as torch's ``Adam(weight_decay=…)``, on parameters laid end to end.
 
     Args:
-        network: its parameters become views of one vector; they must share a type and a device.
+        network: its parameters and their gradients become views of two vectors, see
+            :class:`gcaps.nn.flat.FlatParameters`.
         lr: learning rate.
         weight_decay: L2 regularisation.
     """
 
     def __init__(self, network: nn.Module, lr: float, weight_decay: float) -> None:
-        self.params = list(network.parameters())
         self.lr, self.weight_decay, self.steps = lr, weight_decay, 0
-        self.flat = torch.cat([p.detach().reshape(-1) for p in self.params])
+        self.flat, self.gradient = FlatParameters.of(network)
         self.mean, self.square = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
-        first = 0
-        for p in self.params:
-            p.data = self.flat[first : first + p.numel()].view_as(p)
-            first += p.numel()
 
     def zero_grad(self) -> None:
-        """Drop the gradients."""
-        for p in self.params:
-            p.grad = None
+        """Set the gradients to zero; they stay views of one vector."""
+        self.gradient.zero_()
 
     @torch.no_grad()
     def step(self) -> None:
         """Do one step along the gradients, summed over all processes."""
-        gradient = sum_over_processes(torch.cat([_gradient(p) for p in self.params]))
+        gradient = sum_over_processes(self.gradient)
         self.steps += 1
         first, second = 1 - 0.9**self.steps, 1 - 0.999**self.steps
         if gradient.device.type == "cpu":
@@ -65,10 +61,6 @@ class FlatAdam:
         self.mean.copy_(state["mean"])
         self.square.copy_(state["square"])
         self.steps = int(state["steps"])
-
-
-def _gradient(p: nn.Parameter) -> Tensor:
-    return torch.zeros_like(p).view(-1) if p.grad is None else p.grad.reshape(-1)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import Any, Literal, Self, get_args, get_type_hints
 
 from gcaps.errors import ConfigError
@@ -34,11 +35,10 @@ class MoleculePreparation:
     charges: Charges = "keep"
 
     def __post_init__(self) -> None:
-        kinds = get_type_hints(type(self))
-        for entry in fields(self):
-            value, known = getattr(self, entry.name), get_args(kinds[entry.name])
+        for name, known in _choices(type(self)).items():
+            value = getattr(self, name)
             if value not in known:
-                raise ConfigError(f"{entry.name} is {value!r}; it should be {' or '.join(map(repr, known))}")
+                raise ConfigError(f"{name} is {value!r}; it should be {' or '.join(map(repr, known))}")
 
     @property
     def changes_molecules(self) -> bool:
@@ -63,3 +63,10 @@ class MoleculePreparation:
         if unknown:
             raise ConfigError(f"there is no preparation of molecules called {min(unknown)!r}")
         return cls(**values)
+
+
+@cache
+def _choices(kind: type[MoleculePreparation]) -> dict[str, tuple[str, ...]]:
+    """Known values of each field."""
+    kinds = get_type_hints(kind)
+    return {entry.name: get_args(kinds[entry.name]) for entry in fields(kind)}

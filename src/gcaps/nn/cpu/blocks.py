@@ -6,6 +6,7 @@ number of threads.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -51,11 +52,9 @@ def cut(ptr: Array) -> Array:
     can share evenly.
     """
     nodes = int(ptr[-1])
-    count = 1 << max(0, round(np.log2(max(nodes, 1) / NODES)))
-    if count == 1:
-        return np.array([0, len(ptr) - 1])
+    count = 1 << max(0, round(math.log2(max(nodes, 1) / NODES)))
     inner = np.searchsorted(ptr, nodes * np.arange(1, count) // count)
-    return np.unique(np.concatenate([[0], inner, [len(ptr) - 1]]))
+    return np.array(sorted({0, *inner.tolist(), len(ptr) - 1}))
 
 
 class over_blocks:  # noqa: N801

@@ -1,8 +1,8 @@
 """Fully connected layers as one operation on CPU: batch normalisation, ReLU, dropout and linear layers.
 
 Unlike torch's modules, whose rounding depends on the number of threads, these functions give the same bits for any
-number, and with them the whole network does. Recorded results depend on their rounding. Forward and backward on 64
-graphs are 1.1 times as fast as torch's modules, less than 1 % of an epoch (``python benchmarks/compiled.py``).
+number, and with them the whole network does. Recorded results depend on their rounding. All layers are one compiled
+call forward and one back, on one vector of weights and one of statistics.
 """
 
 from __future__ import annotations
@@ -15,9 +15,14 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from gcaps.nn.cpu.blocks import Array, compiled, is_supported, one_blas_thread
+from gcaps.nn.cpu.blocks import Array, compiled, compiled_part, is_supported, one_blas_thread
+from gcaps.nn.cpu.running import RunningStatistics
 from gcaps.nn.distributed import is_distributed
+from gcaps.nn.flat import in_shapes
 from gcaps.nn.regularization import BatchNorm, Dropout
+
+LINEAR, NORM, NORM_RELU, DROP = range(4)
+"""Kinds of layers: linear, normalisation without and with ReLU, dropout."""
 
 
 class Head(nn.Sequential):
@@ -45,102 +50,206 @@ class Head(nn.Sequential):
         if not (self.training and len(x) > 1 and is_supported(x) and not is_distributed()):
             out: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
             return out
-        params = [p for layer in self if isinstance(layer, BatchNorm | nn.Linear) for p in (layer.weight, layer.bias)]
-        fused: Tensor = HeadFunction.apply(x, list(self), *params)  # type: ignore[no-untyped-call]
+        fused: Tensor = HeadFunction.apply(x, Program(list(self)), *self.parameters())  # type: ignore[no-untyped-call]
         return fused
 
 
-class _Normalized(NamedTuple):
+class Program:
+    """What does not change from batch to batch: kinds and widths of the layers, and their running statistics.
+
+    Args:
+        layers: those of a :class:`Head`.
+    """
+
+    def __init__(self, layers: list[nn.Module]) -> None:
+        kinds: list[tuple[int, int, int]] = []
+        numbers: list[tuple[float, float]] = []
+        norms = [layer for layer in layers if isinstance(layer, BatchNorm)]
+        for layer, after in pairwise([*layers, None]):
+            if isinstance(layer, BatchNorm):
+                relu = isinstance(after, nn.ReLU)
+                width = layer.num_features + layer.beside
+                kinds.append((NORM_RELU if relu else NORM, width, layer.beside))
+                numbers.append((layer.momentum or 0.0, layer.eps))
+            elif isinstance(layer, nn.Linear):
+                kinds.append((LINEAR, layer.out_features, 0))
+                numbers.append((0.0, 0.0))
+                width = layer.out_features
+            elif isinstance(layer, Dropout) and layer.p:
+                kinds.append((DROP, width, layer.level))
+                numbers.append((layer.scale, 0.0))
+        self.layers, self.numbers = np.array(kinds), np.array(numbers)
+        self.values = sum(width for kind, width, _ in kinds if kind != DROP)
+        """Columns of all outputs that are kept."""
+        self.dropped = [width for kind, width, _ in kinds if kind == DROP]
+        self.statistics = RunningStatistics(norms)
+
+    def draw(self, rows: int) -> Array:
+        """Random 16-bit integers for all dropout layers, as :meth:`Dropout.draw` draws them one after the other."""
+        words = sum(-(-rows * width // 4) for width in self.dropped)
+        return torch.empty(words, dtype=torch.int64).random_(-(2**63), None).numpy().view(np.int16)
+
+
+class Pass(NamedTuple):
+    """What a forward pass keeps for its backward pass."""
+
+    layers: Array
+    """[S, 3] kind of each layer, columns of its output, and columns that a normalisation passes on or level of
+    dropout."""
+    numbers: Array
+    """[S, 2] momentum and ε of a normalisation, or scale of dropout."""
     x: Array
+    """[B, ·] input."""
+    weights: Array
+    """Weight and bias of each layer, laid end to end."""
+    running: Array
+    """Running mean and variance of each normalisation, laid end to end."""
     found: Array
-    """[2, w] mean and 1/√(variance + ε)."""
-    out: Array
-    """The output, after dropout."""
-    relu: bool
-    beside: int
-    """Columns after these that were passed on."""
+    """Likewise mean and 1/√(variance + ε) of the batch."""
+    masks: Array
+    """Random numbers of each dropout layer."""
+    values: Array
+    """Outputs of the linear layers and normalisations, laid end to end; those of dropout replace its input."""
 
 
-class _Dropped(NamedTuple):
-    mask: Array
-    level: int
-    scale: float
+def forward(program: Program, x: Array, weights: Array) -> tuple[Array, Pass]:
+    """Return the output of the last layer, and what :func:`backward` needs."""
+    running = program.statistics.read()
+    kept = Pass(
+        *(program.layers, program.numbers, x, weights, running, np.empty_like(running), program.draw(len(x))),
+        np.empty(len(x) * program.values, x.dtype),
+    )
+    with one_blas_thread():
+        out: Array = run(kept)
+    program.statistics.write(running)
+    return out, kept
+
+
+def backward(kept: Pass, grad: Array, gradient: Array) -> Array:
+    """Write the gradient of the weights, laid out as they are; return that at the input."""
+    with one_blas_thread():
+        found: Array = run_backward(kept, grad, gradient)
+    return found
 
 
 class HeadFunction(torch.autograd.Function):
     """All layers in one operation."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, layers: list[nn.Module], *params: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, program: Program, *params: Tensor) -> Tensor:
         """Output of the last layer."""
-        current = x.detach().contiguous().numpy()
-        weights = [p.detach().numpy() for p in params]
-        saved: list[Any] = []
-        given = iter(zip(weights[::2], weights[1::2], strict=True))
-        with one_blas_thread():
-            for number, layer in enumerate(layers):
-                if isinstance(layer, BatchNorm):
-                    relu = isinstance(layers[number + 1], nn.ReLU) if number + 1 < len(layers) else False
-                    current, beside = _split(current, layer.beside)
-                    found, out = np.empty((2, current.shape[1]), current.dtype), np.empty_like(current)
-                    assert layer.running_mean is not None
-                    assert layer.running_var is not None
-                    running = layer.running_mean.numpy(), layer.running_var.numpy()
-                    normalize(current, *next(given), running, layer.momentum or 0.0, layer.eps, relu, found, out)
-                    if layer.num_batches_tracked is not None:
-                        layer.num_batches_tracked.add_(1)
-                    saved.append(_Normalized(current, found, out, relu, layer.beside))
-                    current = out if beside is None else np.concatenate([out, beside], axis=1)
-                elif isinstance(layer, Dropout) and layer.p:
-                    dropped = _Dropped(layer.draw(current.shape).numpy(), layer.level, layer.scale)
-                    drop(dropped.mask, dropped.level, dropped.scale, current)
-                    saved.append(dropped)
-                elif isinstance(layer, nn.Linear):
-                    out = np.empty((len(current), layer.out_features), current.dtype)
-                    linear(current, *next(given), out)
-                    saved.append(current)
-                    current = out
-        ctx.saved, ctx.weights = saved, weights
-        return torch.from_numpy(current)
+        weights = np.concatenate([p.detach().numpy().ravel() for p in params])
+        out, ctx.kept = forward(program, x.detach().contiguous().numpy(), weights)
+        ctx.shapes = [p.shape for p in params]
+        return torch.from_numpy(out)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         """Gradients at x and of the parameters."""
-        current = grad.contiguous().numpy().copy()
-        grads: list[Tensor] = []
-        weights = [*ctx.weights]
-        with one_blas_thread():
-            for part in reversed(ctx.saved):
-                if isinstance(part, _Dropped):
-                    drop(part.mask, part.level, part.scale, current)
-                    continue
-                bias, weight = weights.pop(), weights.pop()
-                of_weight, of_bias = np.empty_like(weight), np.empty_like(bias)
-                if isinstance(part, _Normalized):
-                    active = part.out if part.relu else part.out[:0]
-                    current, beside = _split(current, part.beside)
-                    normalize_backward(part.x, weight, part.found, active, current, of_weight, of_bias)
-                    current = current if beside is None else np.concatenate([current, beside], axis=1)
-                else:
-                    before = np.empty_like(part)
-                    linear_backward(part, weight, current, of_weight, of_bias, before)
-                    current = before
-                grads += [torch.from_numpy(of_bias), torch.from_numpy(of_weight)]
-        return torch.from_numpy(current), None, *reversed(grads)
+        gradient = np.empty_like(ctx.kept.weights)
+        of_x = backward(ctx.kept, grad.contiguous().numpy(), gradient)
+        return torch.from_numpy(of_x), None, *in_shapes(gradient, ctx.shapes)
 
 
-def _split(x: Array, beside: int) -> tuple[Array, Array | None]:
-    """Return the columns that are normalised, and those beside them if there are any."""
-    return (np.ascontiguousarray(x[:, :-beside]), x[:, -beside:]) if beside else (x, None)
+@compiled_part
+def places(kept: Pass) -> Array:
+    """[S, 5] columns of the input of each layer, and where its weights, statistics, output and mask begin."""
+    layers, n = kept.layers, len(kept.x)
+    found = np.zeros((len(layers) + 1, 5), np.int64)
+    found[0, 0] = kept.x.shape[1]
+    for s in range(len(layers)):
+        kind, width, before = layers[s, 0], layers[s, 1], found[s, 0]
+        for j in range(1, 5):
+            found[s + 1, j] = found[s, j]
+        found[s + 1, 0] = width
+        if kind == DROP:
+            found[s + 1, 4] += -(-n * width // 4) * 4
+        elif kind == LINEAR:
+            found[s + 1, 1] += (before + 1) * width
+            found[s + 1, 3] += n * width
+        else:
+            found[s + 1, 1] += 2 * (width - layers[s, 2])
+            found[s + 1, 2] += 2 * (width - layers[s, 2])
+            found[s + 1, 3] += n * width
+    return found
 
 
 @compiled
+def run(kept: Pass) -> Array:
+    """Forward pass: write ``running``, ``found`` and ``values``; return the output of the last layer."""
+    layers, numbers, current, weights, running, found, masks, values = kept
+    at, n = places(kept), len(current)
+    for s in range(len(layers)):
+        kind, width, extra, first = layers[s, 0], layers[s, 1], layers[s, 2], at[s, 1]
+        if kind == DROP:
+            drop(masks[at[s, 4] : at[s, 4] + n * width].reshape(n, width), extra, numbers[s, 0], current)
+            continue
+        out = values[at[s, 3] : at[s, 3] + n * width].reshape(n, width)
+        if kind == LINEAR:
+            weight = weights[first : first + at[s, 0] * width].reshape(width, at[s, 0])
+            linear(current, weight, weights[first + at[s, 0] * width : at[s + 1, 1]], out)
+        else:
+            w, where = width - extra, at[s, 2]
+            normalize(
+                current,
+                weights[first : first + w],
+                weights[first + w : first + 2 * w],
+                running[where : where + 2 * w].reshape(2, w),
+                numbers[s, 0],
+                numbers[s, 1],
+                kind == NORM_RELU,
+                found[where : where + 2 * w].reshape(2, w),
+                out,
+            )
+        current = out
+    return current
+
+
+@compiled
+def run_backward(kept: Pass, grad: Array, gradient: Array) -> Array:
+    """Backward pass of :func:`run`: write the gradient of the weights, return that at the input."""
+    layers, numbers, x, weights, _, found, masks, values = kept
+    at, n, current = places(kept), len(x), grad.copy()
+    for s in range(len(layers) - 1, -1, -1):
+        kind, width, extra, first, before = layers[s, 0], layers[s, 1], layers[s, 2], at[s, 1], at[s, 0]
+        if kind == DROP:
+            drop(masks[at[s, 4] : at[s, 4] + n * width].reshape(n, width), extra, numbers[s, 0], current)
+            continue
+        given = x if at[s, 3] == 0 else values[at[s, 3] - n * before : at[s, 3]].reshape(n, before)
+        if kind == LINEAR:
+            end, of_given = first + before * width, np.empty((n, before), grad.dtype)
+            weight, of_weight = weights[first:end], gradient[first:end]
+            linear_backward(
+                given,
+                weight.reshape(width, before),
+                current,
+                of_weight.reshape(width, before),
+                gradient[end : at[s + 1, 1]],
+                of_given,
+            )
+            current = of_given
+        else:
+            w, where = width - extra, at[s, 2]
+            out = values[at[s, 3] : at[s, 3] + n * width].reshape(n, width)
+            normalize_backward(
+                given,
+                weights[first : first + w],
+                found[where : where + 2 * w].reshape(2, w),
+                out if kind == NORM_RELU else out[:0],
+                current,
+                gradient[first : first + w],
+                gradient[first + w : first + 2 * w],
+            )
+    return current
+
+
+@compiled_part
 def normalize(
     x: Array,
     gamma: Array,
     beta: Array,
-    running: tuple[Array, Array],
+    running: Array,
     momentum: float,
     epsilon: float,
     relu: bool,
@@ -149,9 +258,9 @@ def normalize(
 ) -> None:
     """Batch normalisation, with ``relu`` followed by ReLU; found [2, w] = mean and 1/√(variance + ε).
 
-    Updates the running mean and variance as torch does.
+    Updates the running mean and variance as torch does. Columns beyond those of γ are passed on.
     """
-    n, w = x.shape
+    n, w, width = len(x), len(gamma), x.shape[1]
     zero = x.dtype.type(0)
     total = np.zeros(w)
     for i in range(n):
@@ -169,8 +278,8 @@ def normalize(
             total[j] += d * d
     for j in range(w):
         inverse[j] = 1 / np.sqrt(total[j] / n + epsilon)
-        running[0][j] += momentum * (mean[j] - running[0][j])
-        running[1][j] += momentum * (total[j] / max(n - 1, 1) - running[1][j])
+        running[0, j] += momentum * (mean[j] - running[0, j])
+        running[1, j] += momentum * (total[j] / max(n - 1, 1) - running[1, j])
     scale, shift = np.empty_like(mean), np.empty_like(mean)
     for j in range(w):
         scale[j] = gamma[j] * inverse[j]
@@ -182,14 +291,16 @@ def normalize(
         if relu:
             for j in range(w):
                 to[j] = to[j] if to[j] > zero else zero
+        for j in range(w, width):
+            to[j] = row[j]
 
 
-@compiled
+@compiled_part
 def normalize_backward(
     x: Array, gamma: Array, found: Array, active: Array, grad: Array, grad_gamma: Array, grad_beta: Array
 ) -> None:
     """Replace grad by the gradient at x; ``active`` is the output of the ReLU, or empty if there is none."""
-    n, w = x.shape
+    n, w = len(x), len(gamma)
     zero = x.dtype.type(0)
     mean, inverse = found[0], found[1]
     plain, products = np.zeros(w), np.zeros(w)
@@ -217,7 +328,7 @@ def normalize_backward(
             g[j] = scale[j] * g[j] - constant[j] - slope[j] * (row[j] - mean[j])
 
 
-@compiled
+@compiled_part
 def linear(x: Array, weight: Array, bias: Array, out: Array) -> None:
     """out = x Wᵀ + b"""
     np.dot(x, weight.T, out)
@@ -227,7 +338,7 @@ def linear(x: Array, weight: Array, bias: Array, out: Array) -> None:
             to[j] += bias[j]
 
 
-@compiled
+@compiled_part
 def linear_backward(x: Array, weight: Array, grad: Array, grad_weight: Array, grad_bias: Array, grad_x: Array) -> None:
     """Gradients of :func:`linear`."""
     np.dot(grad.T, x, grad_weight)
@@ -239,7 +350,7 @@ def linear_backward(x: Array, weight: Array, grad: Array, grad_weight: Array, gr
             grad_bias[j] += row[j]
 
 
-@compiled
+@compiled_part
 def drop(mask: Array, level: int, scale: float, x: Array) -> None:
     """x · scale where mask ≥ level, 0 elsewhere, in place; also its gradient."""
     zero, s = x.dtype.type(0), x.dtype.type(scale)

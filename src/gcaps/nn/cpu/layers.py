@@ -1,7 +1,7 @@
-"""Compiled passes of a capsule layer (Eq. 5 with raw moments) over the blocks of a batch.
+"""Compiled passes of the capsule layers (Eq. 5 with raw moments) over the blocks of a batch.
 
-Batch normalisation needs statistics of all nodes, so a pass is what lies between two normalisations. Each block goes
-through the whole pass while it is in the cache. U and G [b, P, K+1, h] hold, for each node of a block and each capsule
+Batch normalisation needs statistics of all nodes, so a stage is what lies between two normalisations. Each block goes
+through the whole stage while it is in the cache. U and G [b, P, K+1, h] hold, for each node of a block and each capsule
 component p, the K+1 orders of the filter polynomial side by side; with relations or gates they hold order 0, and
 :mod:`gcaps.nn.cpu.relations` has the others. A block has the nodes a … z − 1. Sums over nodes are taken in float64.
 
@@ -16,159 +16,237 @@ import numpy as np
 from numba import prange
 
 from gcaps.nn.cpu.blocks import Array, compiled_part, over_blocks
+from gcaps.nn.cpu.layout import (
+    Weights,
+    gradient_coefficients,
+    layer_of,
+    norm_of,
+    weights_of,
+    write_gradient,
+    write_norm_gradient,
+)
+from gcaps.nn.cpu.moments import add_blocks, block_counts, merge_statistics, normalization
 from gcaps.nn.cpu.products import multiply, multiply_transposed
 from gcaps.nn.cpu.relations import add_relations, relations_backward
-from gcaps.nn.cpu.state import Gradient, Layer, Nodes, Output, Relations
+from gcaps.nn.cpu.state import Layer, Nodes, Norm, Output, Relations, Stack
 
 
 @over_blocks
-def first_layer(
-    nodes: Nodes, rows: Relations, one_hot_index: Array, table: Array, layer: Layer, shift: Array, statistics: Array
+def forward(
+    nodes: Nodes,
+    rows: Relations,
+    one_hot_index: Array,
+    stack: Stack,
+    merged: Array,
+    count: Array,
+    first: int,
+    last: int,
 ) -> None:
-    """First layer, on one-hot columns (indices [n, ·] into the rows of table [P, ·, (K+1)·h]) and dense columns.
+    """Forward pass from the stage ``first`` to before the stage ``last``, of the stages 0 … L.
 
-    Writes the layer's powers and argument of normalisation, and the statistics [C, 2, P·h] of each block.
+    A stage normalises and activates the layer before, from its statistics over the whole batch, and computes the next
+    layer up to its normalisation. Where several processes share a batch, they exchange statistics between stages.
+
+    Args:
+        nodes: with the filter.
+        rows: of relations.
+        one_hot_index: [n, ·] one-hot columns of the input that are one.
+        stack: the layers; everything from ``Z`` on is written.
+        merged: [2, w] mean and Σ (x − mean)² of the last layer computed.
+        count: [1] number of nodes.
+        first: the first stage.
+        last: the stage to stop before.
     """
-    cuts, P = nodes.cuts, len(layer.weight)
-    width = P * layer.weight.shape[2]
-    for b in prange(len(cuts) - 1):
-        a, z = cuts[b], cuts[b + 1]
-        U = np.zeros((z - a, width), layer.pre.dtype)
-        write_powers(a, z, layer)
-        choose_rows(a, z, one_hot_index, table, U)
-        mix(a, z, layer, U, True)
-        if len(rows.ptr):
-            add_relations(b, nodes, rows, one_hot_index, layer, U)
-        apply_filter(a, z, nodes, U, layer, shift, statistics[b])
+    blocks, w, nothing = len(nodes.cuts) - 1, stack.pre.shape[2], np.empty((0, 0, 0), stack.Z.dtype)
+    counts, statistics = block_counts(nodes), np.empty((blocks, 2, w))
+    for number in range(first, last):
+        if number:
+            running, moments = stack.running[number - 1], stack.moments[number - 1]
+            normalization(merged, count[0], stack.options[number - 1], running, moments)
+        if number == stack.layers:
+            for b in prange(blocks):
+                activate(nodes.cuts[b], nodes.cuts[b + 1], norm_of(number - 1, stack), stack.Z, 0.0, nothing)
+        else:
+            weights = weights_of(number, stack, rows)
+            for b in prange(blocks):
+                forward_block(b, number, nodes, rows, one_hot_index, stack, weights, statistics[b])
+            count[0] = merge_statistics(counts, statistics, merged)
 
 
 @over_blocks
-def next_layer(
+def backward(
     nodes: Nodes,
     rows: Relations,
     one_hot_index: Array,
-    before: Layer,
-    layer: Layer,
-    shift: Array,
-    statistics: Array,
-) -> None:
-    """Normalise and activate the layer ``before``, then mix and filter; see :func:`first_layer`."""
-    cuts, P = nodes.cuts, len(layer.weight)
-    width = P * layer.weight.shape[2]
-    for b in prange(len(cuts) - 1):
-        a, z = cuts[b], cuts[b + 1]
-        U = np.empty((z - a, width), layer.pre.dtype)
-        activate(a, z, before, layer.input, layer.inverse_bound, layer.powers)
-        mix(a, z, layer, U, False)
-        if len(rows.ptr):
-            add_relations(b, nodes, rows, one_hot_index, layer, U)
-        apply_filter(a, z, nodes, U, layer, shift, statistics[b])
-
-
-@over_blocks
-def last_output(cuts: Array, layer: Layer, Z: Array, no_powers: Array) -> None:
-    """Normalise and activate the last layer; ``no_powers`` is an empty array."""
-    for b in prange(len(cuts) - 1):
-        activate(cuts[b], cuts[b + 1], layer, Z, 0.0, no_powers)
-
-
-@over_blocks
-def last_backward(cuts: Array, output: Output, layer: Layer, grad: Array, sums: Array) -> None:
-    """Gradient behind the normalisation of the last layer, and sums [C, 2, P·h] for those of γ and β."""
-    for b in prange(len(cuts) - 1):
-        a, z = cuts[b], cuts[b + 1]
-        copy_columns(a, z, output.grad, layer.column, grad)
-        gate(a, z, grad, output.Z, layer, np.empty((0, 0, 0), grad.dtype), 0.0, sums[b])
-
-
-@over_blocks
-def layer_backward(
-    nodes: Nodes,
-    rows: Relations,
-    one_hot_index: Array,
-    layer: Layer,
-    gradient: Gradient,
-    before: Layer,
+    stack: Stack,
     output: Output,
-    weight_grad: Array,
-    relation_grad: Array,
-    relation_table_grad: Array,
+    grad: Array,
+    merged: Array,
+    count: Array,
+    first: int,
+    last: int,
+    most: int,
+    most_input: int,
+    gradient: Array,
     gate_grad: Array,
-    grad_before: Array,
-    sums: Array,
 ) -> None:
-    """Backward pass of one capsule layer.
+    """Backward pass from the stage ``first`` down to after the stage ``last``; see :func:`forward`.
 
     Args:
         nodes: with the transpose of the filter.
         rows: by relations, the same.
-        one_hot_index: that of the first layer.
-        layer: the layer.
-        gradient: behind its normalisation.
-        before: the layer before it.
+        one_hot_index: that of the forward pass.
+        stack: what the forward pass wrote; with the gates of the transpose.
         output: outputs of all layers and the gradient at them.
-        weight_grad: [S, P, c, (K+1)·h] written, partial sums over blocks of the gradient of its weight.
-        relation_grad: [S, P, R, c, K·h] partial sums of the gradient of the weights of relations are added.
-        relation_table_grad: not used.
-        gate_grad: [P, e] gradient of the entries of the transposed filter is added; empty if there are no gates.
-        grad_before: [n, ·] written, gradient behind the normalisation of the layer before.
-        sums: [C, 2, ·] written, sums for the gradients of γ and β of the layer before.
+        grad: [n, w] written and read, the gradient behind a normalisation.
+        merged: [2, w] sums for the gradients of γ and β of the last layer whose gradient was computed.
+        count: [1] number of nodes.
+        first: the first stage.
+        last: the stage to stop after.
+        most: largest number of partial sums of a weight's gradient.
+        most_input: the same in the first layer.
+        gradient: written, laid out as the weights.
+        gate_grad: [L, P, e] gradient of the entries of the transposed filter is added; empty if there are no gates.
     """
-    cuts, weight = nodes.cuts, layer.weight
-    blocks, shares = len(cuts) - 1, len(weight_grad)
-    P, c, orders = weight.shape
-    transposed = np.ascontiguousarray(weight.transpose(0, 2, 1))
-    for s in prange(shares):
-        for b in range(s * blocks // shares, (s + 1) * blocks // shares):
-            a, z = cuts[b], cuts[b + 1]
-            G = np.empty((z - a, P * orders), weight.dtype)
-            through = np.empty((P - 1, z - a, c), weight.dtype)
-            filter_backward(a, z, nodes, layer, gradient, G)
-            mix_backward(a, z, layer, G, weight_grad[s], b > s * blocks // shares)
-            copy_columns(a, z, output.grad, before.column, grad_before)
-            multiply(z - a, c, orders, G, 0, P * orders, transposed, 0, c, grad_before, a * c, c, True)
-            for p in range(1, P):
-                left, top = p * orders, p * c * orders
-                into = (p - 1) * (z - a) * c
-                multiply(z - a, c, orders, G, left, P * orders, transposed, top, c, through, into, c, False)
-            if len(rows.ptr):
-                grads = (relation_grad[s], relation_table_grad[s], gate_grad)
-                relations_backward(b, nodes, rows, one_hot_index, layer, G, *grads, grad_before, through)
-            gate(a, z, grad_before, output.Z, before, through, layer.inverse_bound, sums[b])
+    blocks, w, P, dtype = len(nodes.cuts) - 1, grad.shape[1], stack.size, grad.dtype
+    sums = np.empty((blocks, 2, w))
+    for number in range(first, last, -1):
+        if number == stack.layers:
+            for b in prange(blocks):
+                last_block(nodes.cuts[b], nodes.cuts[b + 1], output, norm_of(number - 1, stack), grad, sums[b])
+        else:
+            coefficients = gradient_coefficients(number, stack, merged, count[0])
+            weights = weights_of(number, stack, rows)
+            weight, one_hot_weight, relation_weight, relation_table = weights
+            shares = min(blocks, most if number else most_input)
+            own = np.empty((shares, P, weight.shape[1], weight.shape[2]), dtype)
+            table = np.zeros((shares, P, one_hot_weight.shape[1], one_hot_weight.shape[2]), dtype)
+            R, rest = relation_weight.shape[1], relation_weight.shape[3]
+            relation_grad = np.zeros((shares, P, R, relation_weight.shape[2], rest), dtype)
+            relation_table_grad = np.zeros((shares, P, R, relation_table.shape[2], rest), dtype)
+            transposed = np.ascontiguousarray(weight.transpose(0, 2, 1))
+            gates = gate_grad[number if len(gate_grad) else 0 :]
+            for s in prange(shares):
+                for b in range(s * blocks // shares, (s + 1) * blocks // shares):
+                    of_weights = own[s], table[s], relation_grad[s], relation_table_grad[s]
+                    add = b > s * blocks // shares
+                    backward_block(
+                        b,
+                        number,
+                        nodes,
+                        rows,
+                        one_hot_index,
+                        stack,
+                        weights,
+                        output,
+                        coefficients,
+                        transposed,
+                        of_weights,
+                        add,
+                        gates,
+                        grad,
+                        sums[b],
+                    )
+            write_gradient(number, stack, own, table, relation_grad, relation_table_grad, gradient)
+        if number:
+            add_blocks(sums, merged)
+            write_norm_gradient(number - 1, stack, merged, gradient)
 
 
-@over_blocks
-def first_backward(
+@compiled_part
+def forward_block(
+    b: int,
+    number: int,
     nodes: Nodes,
     rows: Relations,
-    layer: Layer,
-    gradient: Gradient,
     one_hot_index: Array,
-    weight_grad: Array,
-    table_grad: Array,
-    relation_grad: Array,
-    relation_table_grad: Array,
-    gate_grad: Array,
+    stack: Stack,
+    weights: Weights,
+    statistics: Array,
 ) -> None:
-    """Gradients of the weights of the first layer: of its dense and of its one-hot columns.
+    """Activate the layer before, mix and filter; write the argument of the normalisation and its statistics [2, w]."""
+    layer, norm, shift = layer_of(number, stack, weights), norm_of(number, stack), stack.running[number, 0]
+    a, z, P = nodes.cuts[b], nodes.cuts[b + 1], stack.size
+    U = np.empty((z - a, P * layer.weight.shape[2]), norm.pre.dtype)
+    if number == 0:
+        write_powers(a, z, layer)
+        U[:] = 0
+        choose_rows(a, z, one_hot_index, layer.table, U)
+    else:
+        activate(a, z, norm_of(number - 1, stack), stack.Z, layer.inverse_bound, layer.powers)
+    mix(a, z, layer, U, number == 0)
+    if len(rows.ptr):
+        add_relations(b, nodes, rows, one_hot_index, layer, U)
+    apply_filter(a, z, nodes, U, P, layer.hidden, norm.pre, shift, statistics)
 
-    Both [S, P, ·, (K+1)·h] are zero at the start; each share of the blocks adds its part. For ``relation_grad`` and
-    ``gate_grad`` see :func:`layer_backward`.
+
+@compiled_part
+def last_block(a: int, z: int, output: Output, norm: Norm, grad: Array, sums: Array) -> None:
+    """Gradient behind the normalisation of the last layer, and sums [2, w] for those of γ and β."""
+    copy_columns(a, z, output.grad, norm.column, grad)
+    gate(a, z, grad, output.Z, norm, np.empty((0, 0, 0), grad.dtype), 0.0, sums)
+
+
+@compiled_part
+def backward_block(
+    b: int,
+    number: int,
+    nodes: Nodes,
+    rows: Relations,
+    one_hot_index: Array,
+    stack: Stack,
+    weights: Weights,
+    output: Output,
+    coefficients: Array,
+    transposed: Array,
+    grads: tuple[Array, Array, Array, Array],
+    add: bool,
+    gate_grad: Array,
+    grad: Array,
+    sums: Array,
+) -> None:
+    """Backward pass of one layer: add to the gradients of its weights, and replace ``grad`` by that of the one before.
+
+    Args:
+        b: number of the block.
+        number: of the layer.
+        nodes: with the transpose of the filter.
+        rows: by relations, the same.
+        one_hot_index: [n, ·] one-hot columns of the input that are one.
+        stack: all layers.
+        weights: see :func:`weights_of`.
+        output: outputs of all layers and the gradient at them.
+        coefficients: see :func:`normalization_gradient`.
+        transposed: [P, ·, c] its weights.
+        grads: gradients of ``layer.weight``, ``table``, ``relation_weight`` and ``relation_table`` are added.
+        add: whether there is a gradient of ``layer.weight`` yet.
+        gate_grad: [1…, P, e] gradient of the entries of the transposed filter is added; empty if there are no gates.
+        grad: [n, w] gradient behind the normalisation.
+        sums: [2, w] written, sums for the gradients of γ and β of the layer before.
     """
-    cuts, dtype = nodes.cuts, layer.weight.dtype
-    blocks, shares = len(cuts) - 1, len(table_grad)
-    width = len(layer.weight) * layer.weight.shape[2]
-    for s in prange(shares):
-        for b in range(s * blocks // shares, (s + 1) * blocks // shares):
-            a, z = cuts[b], cuts[b + 1]
-            G = np.empty((z - a, width), dtype)
-            filter_backward(a, z, nodes, layer, gradient, G)
-            if len(rows.ptr):
-                grads = (relation_grad[s], relation_table_grad[s], gate_grad)
-                nothing = np.empty((0, 0), dtype), np.empty((0, 0, 0), dtype)
-                relations_backward(b, nodes, rows, one_hot_index, layer, G, *grads, *nothing)
-            mix_backward(a, z, layer, G, weight_grad[s], True)
-            add_rows_chosen(a, z, one_hot_index, G, table_grad[s])
+    a, z = nodes.cuts[b], nodes.cuts[b + 1]
+    layer, norm = layer_of(number, stack, weights), norm_of(number, stack)
+    P, c, orders = layer.weight.shape
+    G = np.empty((z - a, P * orders), grad.dtype)
+    filter_backward(a, z, nodes, P, layer.hidden, norm, grad, coefficients, G)
+    mix_backward(a, z, layer, G, grads[0], add)
+    gates = gate_grad[0] if len(gate_grad) else np.empty((0, 0), grad.dtype)
+    if number == 0:
+        if len(rows.ptr):
+            nothing = np.empty((0, 0), grad.dtype), np.empty((0, 0, 0), grad.dtype)
+            relations_backward(b, nodes, rows, one_hot_index, layer, G, grads[2], grads[3], gates, *nothing)
+        add_rows_chosen(a, z, one_hot_index, G, grads[1])
+        return
+    before = norm_of(number - 1, stack)
+    through = np.empty((P - 1, z - a, c), grad.dtype)
+    copy_columns(a, z, output.grad, before.column, grad)
+    multiply(z - a, c, orders, G, 0, P * orders, transposed, 0, c, grad, a * c, c, True)
+    for p in range(1, P):
+        left, top, into = p * orders, p * c * orders, (p - 1) * (z - a) * c
+        multiply(z - a, c, orders, G, left, P * orders, transposed, top, c, through, into, c, False)
+    if len(rows.ptr):
+        relations_backward(b, nodes, rows, one_hot_index, layer, G, grads[2], grads[3], gates, grad, through)
+    gate(a, z, grad, output.Z, before, through, layer.inverse_bound, sums)
 
 
 @compiled_part
@@ -247,19 +325,19 @@ def write_powers(a: int, z: int, layer: Layer) -> None:
 
 
 @compiled_part
-def activate(a: int, z: int, layer: Layer, Z: Array, inverse_bound: float, powers: Array) -> None:
+def activate(a: int, z: int, norm: Norm, Z: Array, inverse_bound: float, powers: Array) -> None:
     """Output of a layer in Z, y = max(γ · (pre − mean) · inverse + β, 0), and its powers.
 
     powers[p−2] = bounded(y)^p, p = 2..P, in the rows a … z − 1, with y / √(1 + (y · inverse_bound)²).
     """
-    pre = layer.pre
+    pre = norm.pre
     w, zero, one = pre.shape[1], pre.dtype.type(0), pre.dtype.type(1)
-    c, own = pre.dtype.type(inverse_bound * inverse_bound), layer.column // w
+    c, own = pre.dtype.type(inverse_bound * inverse_bound), norm.column // w
     out = Z.reshape(len(Z), -1, w)
     scale, shift = np.empty(w, pre.dtype), np.empty(w, pre.dtype)
     for j in range(w):
-        scale[j] = layer.gamma[j] * layer.inverse[j]
-        shift[j] = layer.beta[j] - layer.mean[j] * scale[j]
+        scale[j] = norm.gamma[j] * norm.inverse[j]
+        shift[j] = norm.beta[j] - norm.mean[j] * scale[j]
     for i in range(a, z):
         for j in range(w):
             y = scale[j] * pre[i, j] + shift[j]
@@ -275,9 +353,7 @@ def activate(a: int, z: int, layer: Layer, Z: Array, inverse_bound: float, power
 
 
 @compiled_part
-def gate(
-    a: int, z: int, grad: Array, Z: Array, layer: Layer, through: Array, inverse_bound: float, sums: Array
-) -> None:
+def gate(a: int, z: int, grad: Array, Z: Array, norm: Norm, through: Array, inverse_bound: float, sums: Array) -> None:
     """Complete the gradient at the output y of a layer, and set it to 0 where the activation was 0.
 
     grad += Σ_p through[p−2] · d bounded(y)^p / dy, p = 2..P, with d bounded(y)^p / dy = p · bounded(y)^(p−1) · q³ and
@@ -285,8 +361,8 @@ def gate(
     sums [2, w] = Σ_i grad_i and Σ_i grad_i · (pre_i − mean).
     """
     w, zero, one = grad.shape[1], grad.dtype.type(0), grad.dtype.type(1)
-    pre, mean, c = layer.pre, layer.mean, grad.dtype.type(inverse_bound * inverse_bound)
-    active, own = Z.reshape(len(Z), -1, w), layer.column // w
+    pre, mean, c = norm.pre, norm.mean, grad.dtype.type(inverse_bound * inverse_bound)
+    active, own = Z.reshape(len(Z), -1, w), norm.column // w
     plain, products = np.zeros(w), np.zeros(w)
     for i in range(a, z):
         if len(through):
@@ -339,14 +415,15 @@ def add_product(a: int, z: int, nodes: Nodes, U: Array, read: int, write: int) -
 
 
 @compiled_part
-def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Array, statistics: Array) -> None:
+def apply_filter(
+    a: int, z: int, nodes: Nodes, U: Array, P: int, h: int, pre: Array, shift: Array, statistics: Array
+) -> None:
     """pre = U_0 + M (U_1 + M (U_2 + …)); statistics [2, P·h]: means of its columns and Σ_i m_i (pre_i − mean)².
 
     m_i is the multiplicity of row i. Both come from sums of d = pre − shift and of d²: one pass, which is precise if
     the shift is close to the mean.
     """
-    multiplicity, h, pre = nodes.multiplicity, layer.hidden, layer.pre
-    P, w = len(layer.weight), pre.shape[1]
+    multiplicity, w = nodes.multiplicity, pre.shape[1]
     parts, out = U.reshape(z - a, P, -1, h), pre.reshape(len(pre), P, h)
     for k in range(parts.shape[2] - 1, 0, -1):
         add_product(a, z, nodes, parts, k, k - 1)
@@ -369,14 +446,15 @@ def apply_filter(a: int, z: int, nodes: Nodes, U: Array, layer: Layer, shift: Ar
 
 
 @compiled_part
-def filter_backward(a: int, z: int, nodes: Nodes, layer: Layer, gradient: Gradient, G: Array) -> None:
+def filter_backward(
+    a: int, z: int, nodes: Nodes, P: int, h: int, norm: Norm, grad: Array, coefficients: Array, G: Array
+) -> None:
     """G_0 = scale · grad − m (constant + slope · (pre − mean)), the gradient of the normalisation; G_k = Mᵀ G_(k−1)."""
-    multiplicity, h, pre = nodes.multiplicity, layer.hidden, layer.pre
-    P, w, grad = len(layer.weight), pre.shape[1], gradient.grad
+    multiplicity, pre, w = nodes.multiplicity, norm.pre, norm.pre.shape[1]
     s, c, k = np.empty(w, grad.dtype), np.empty(w, grad.dtype), np.empty(w, grad.dtype)
     for j in range(w):
-        s[j], k[j] = gradient.coefficients[0, j], gradient.coefficients[2, j]
-        c[j] = gradient.coefficients[1, j] - k[j] * layer.mean[j]
+        s[j], k[j] = coefficients[0, j], coefficients[2, j]
+        c[j] = coefficients[1, j] - k[j] * norm.mean[j]
     parts, one = G.reshape(z - a, P, -1, h), grad.dtype.type(1)
     row = np.empty((P, h), grad.dtype)
     flat = row.reshape(w)

@@ -9,12 +9,15 @@ code counts references to every array that it passes or slices, which took a thi
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from gcaps.nn.cpu.blocks import Array, compiled, compiled_part
 from gcaps.nn.cpu.state import Layer, Nodes, Relations
 
 
+@cache
 def no_relations(dtype: np.dtype[np.floating]) -> Relations:
     """Return what stands for one relation without gates."""
     none, values = np.empty(0, np.int64), np.empty(0, dtype)
@@ -103,9 +106,9 @@ def _number_rows(
 
 
 @compiled_part
-def entry_values(p: int, nodes: Nodes, rows: Relations, begin: int, out: Array) -> None:
+def entry_values(p: int, nodes: Nodes, rows: Relations, gated: Array, begin: int, out: Array) -> None:
     """out = values of the entries from ``begin`` on for component p: gates, values or ones, times the parts."""
-    entry, part, value, gated = rows.entry, rows.part, nodes.value, nodes.gated
+    entry, part, value = rows.entry, rows.part, nodes.value
     for q in range(len(out)):
         v = out.dtype.type(1)
         if len(gated):
@@ -200,7 +203,7 @@ def add_relations(b: int, nodes: Nodes, rows: Relations, one_hot_index: Array, l
                 np.dot(X[s:t], weight[p, r], V[s:t])
             if table.shape[2] and s < t:
                 add_one_hot(node[s:t], one_hot_index, table[p, r], V[s:t])
-        entry_values(p, nodes, rows, begin, values)
+        entry_values(p, nodes, rows, layer.gated, begin, values)
         for read in range(width - h, 0, -h):  # V_(k−1) += M_r V_k
             add_entries(values, target, first, V, read - h, source, first, V, read, h)
             add_entries(share, own, 0, V, read - h, own, 0, V, read, h)
@@ -254,7 +257,7 @@ def relations_backward(
     values, ones = np.empty(end - begin, G.dtype), np.ones(last - first, G.dtype)
     for p in range(P):
         H[:] = 0
-        entry_values(p, nodes, rows, begin, values)
+        entry_values(p, nodes, rows, layer.gated, begin, values)
         add_entries(values, target, first, H, 0, col, a, G, p * h, h)  # H_1 = M_rᵀ G
         add_entries(share, own, 0, H, 0, node, a, G, p * h, h)
         for write in range(h, width, h):  # H_k = M_rᵀ H_(k−1)

@@ -4,13 +4,14 @@ Computes the same as a sequence of :class:`gcaps.nn.GraphCapsuleConv` for the de
 that are powers of a matrix. One-hot input is never written out, layers write side by side into one matrix Z, rows may
 represent several nodes (:mod:`gcaps.batching.merging`), relations of edges are computed at the nodes that have such
 edges only (:mod:`gcaps.nn.cpu.relations`), and sums do not depend on the number of threads. Compared with the plain
-layers, an epoch is 2.5 times as fast on IMDB-BINARY, where nodes are merged, 2 times on DD and 1.5 times on NCI1
+layers, an epoch is 4.9 times as fast on IMDB-BINARY, where nodes are merged, and 2.4 times on DD and NCI1
 (``python benchmarks/compiled.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,9 +24,11 @@ from gcaps.nn.conv import GraphCapsuleConv
 from gcaps.nn.cpu import layers as kernels
 from gcaps.nn.cpu.blocks import PARTIAL_SUMS, Array, compiled, cut, is_supported, one_blas_thread
 from gcaps.nn.cpu.relations import no_relations, relation_rows, transposed_relations
-from gcaps.nn.cpu.state import Gradient, Layer, Nodes, Output, Relations
+from gcaps.nn.cpu.running import RunningStatistics
+from gcaps.nn.cpu.state import Nodes, Output, Relations, Stack
 from gcaps.nn.distributed import is_distributed, merged_statistics, sum_over_processes
 from gcaps.nn.filters import Filter
+from gcaps.nn.flat import in_shapes
 
 INPUT_PARTIAL_SUMS = 8
 """As :data:`~gcaps.nn.cpu.blocks.PARTIAL_SUMS`, for the first layer, whose tables may be long."""
@@ -38,8 +41,16 @@ def can_fuse(convs: Sequence[nn.Module], batch: Batch, M: Filter) -> bool:
         and not batch.dense.requires_grad
         and M.basis == "powers"
         and not M.requires_grad
-        and all(isinstance(conv, GraphCapsuleConv) and _is_default(conv) for conv in convs)
-        and len({conv.width for conv in convs}) == 1
+        and are_default(convs)
+    )
+
+
+def are_default(convs: Sequence[nn.Module]) -> bool:
+    """Whether these are normalised raw moments with ReLU, all of one shape but for the input of the first."""
+    return (
+        all(isinstance(conv, GraphCapsuleConv) and _is_default(conv) for conv in convs)
+        and len({(conv.capsule_size, conv.out_channels, conv.degree) for conv in convs}) == 1
+        and all(conv.in_channels == before.width for before, conv in pairwise(convs))
     )
 
 
@@ -49,70 +60,82 @@ def _is_default(conv: GraphCapsuleConv) -> bool:
 
 def capsule_stack(convs: Sequence[GraphCapsuleConv], batch: Batch, M: Filter) -> Tensor:
     """Z [n, Σ P·h]: the flattened outputs of all layers, side by side."""
-    given, params = arguments(convs, batch, M, torch.is_grad_enabled())
-    Z: Tensor = CapsuleStack.apply(given, batch.dense, *params)  # type: ignore[no-untyped-call]
+    gates = gates_of(convs, M)
+    given = Input(Layers(convs), batch, M, gates is not None, torch.is_grad_enabled())
+    params = [p for conv in convs for p in (conv.relation_weight(M.relations), *_affine(conv))]
+    Z: Tensor = CapsuleStack.apply(given, gates, *params)  # type: ignore[no-untyped-call]
     return Z
 
 
-def arguments(convs: Sequence[GraphCapsuleConv], batch: Batch, M: Filter, keep: bool) -> tuple[Input, list[Tensor]]:
-    """Return what :class:`CapsuleStack` needs besides node features, and each layer's weights, γ, β and gates.
+def gates_of(convs: Sequence[GraphCapsuleConv], M: Filter) -> Tensor | None:
+    """[L, P, e] gates of all layers times the values of the filter; None if the layers have none."""
+    found = [gates for conv in convs if (gates := conv.gates(M.edge_attr)) is not None]
+    if not found:
+        return None
+    gates, scale = torch.stack(found).transpose(1, 2), M.off.value
+    return gates.contiguous() if scale is None else (gates * scale.to(gates.dtype)).contiguous()
+
+
+def _affine(conv: GraphCapsuleConv) -> tuple[Tensor, Tensor]:
+    assert conv.norm is not None
+    return conv.norm.weight, conv.norm.bias
+
+
+class Layers:
+    """What does not change from batch to batch: the shape of the layers and their normalisations.
 
     Args:
         convs: the layers.
+    """
+
+    def __init__(self, convs: Sequence[GraphCapsuleConv]) -> None:
+        first, bound = convs[0], convs[0].capsule.bound
+        self.norms = [conv.norm for conv in convs if conv.norm is not None]
+        self.size, self.hidden = first.capsule_size, first.out_channels
+        self.columns, self.degree = first.in_channels, first.degree
+        inverse_bound = 0.0 if bound is None else 1 / bound
+        base = (1 + inverse_bound**2) ** -0.5
+        self.ones = [1.0] + [base**p for p in range(2, self.size + 1)]
+        training = self.norms[0].training
+        self.options = np.array([[inverse_bound, norm.momentum or 0.0, norm.eps, training] for norm in self.norms])
+        self.statistics = RunningStatistics(self.norms)
+
+
+class Input:
+    """What the layers read of a batch.
+
+    Args:
+        layers: the layers.
         batch: the batch.
         M: its filter.
-        keep: whether a backward pass follows.
+        gated: whether the layers have gates.
+        keep: whether a backward pass follows; otherwise layers share arrays.
     """
-    norms, bounds, params = [], [], []
-    scale = M.off.value
-    none = batch.dense.new_empty(0, 0)
-    for conv in convs:
-        assert conv.norm is not None
-        bound = conv.capsule.bound
-        norms.append(conv.norm)
-        bounds.append(0.0 if bound is None else 1 / bound)
-        gates = conv.gates(M.edge_attr)
-        if gates is not None and scale is not None:
-            gates = gates * scale.to(gates.dtype).unsqueeze(1)
-        gated = none if gates is None else gates.t().contiguous()
-        params += [conv.relation_weight(M.relations), conv.norm.weight, conv.norm.bias, gated]
-    ptr, like = batch.ptr.numpy(), batch.dense.numpy()
-    no_columns = np.empty((len(like), 0), np.int32)
-    one_hot_index = no_columns if batch.one_hot_index is None else batch.one_hot_index.numpy()
-    multiplicity = np.empty(0, like.dtype) if batch.multiplicity is None else batch.multiplicity.numpy()
-    with_edges = M.relation is not None or convs[0].gate is not None
-    reverse = reverse_arcs(batch.rowptr.numpy(), batch.col.numpy()) if with_edges else None
-    given = Input(norms, bounds, M, one_hot_index, batch.one_hot, ptr[cut(ptr)], multiplicity, reverse, keep)
-    return given, params
 
+    def __init__(self, layers: Layers, batch: Batch, M: Filter, gated: bool, keep: bool) -> None:
+        ptr, dense = batch.ptr.numpy(), batch.dense.contiguous().numpy()
+        none, index = np.empty(0, dense.dtype), batch.one_hot_index
+        self.layers, self.M, self.keep, self.x = layers, M, keep, dense
+        self.one_hot_index = np.empty((len(dense), 0), np.int32) if index is None else index.numpy()
+        self.graphs = cut(ptr)
+        """[C+1] first graph of each block."""
+        self.cuts = ptr[self.graphs]
+        self.multiplicity = none if batch.multiplicity is None else batch.multiplicity.numpy()
+        with_edges = M.relation is not None or gated
+        self.reverse = reverse_arcs(batch.rowptr.numpy(), batch.col.numpy()) if with_edges else None
+        """[e] position of the arc j → i for each arc i → j; None if there is one relation and no gates."""
 
-class Input(NamedTuple):
-    """What the layers read besides node features, and their normalisations."""
-
-    norms: Sequence[nn.BatchNorm1d]
-    inverse_bounds: list[float]
-    M: Filter
-    one_hot_index: Array
-    one_hot: int
-    cuts: Array
-    multiplicity: Array
-    reverse: Array | None
-    """[e] position of the arc j → i for each arc i → j; None if there is one relation and no gates."""
-    keep: bool
-    """Whether a backward pass follows; otherwise layers share arrays."""
-
-    def nodes(self, like: Array, transposed: bool = False) -> Nodes:
-        """Nodes with M or its transpose, without gates."""
-        M, none, diagonal = self.M, np.empty(0, like.dtype), self.M.diagonal
+    def nodes(self, transposed: bool = False) -> Nodes:
+        """Nodes with M or its transpose."""
+        M, none, diagonal, dtype = self.M, np.empty(0, self.x.dtype), self.M.diagonal, self.x.dtype
         matrix = M.off_t if transposed else M.off
-        value = none if matrix.value is None else matrix.value.detach().numpy().astype(like.dtype, copy=False)
+        value = none if matrix.value is None else matrix.value.detach().numpy().astype(dtype, copy=False)
         scale = none if diagonal is None else diagonal.detach().numpy().ravel()
-        graph = (matrix.rowptr.numpy(), matrix.col.numpy(), value, scale)
-        return Nodes(self.cuts, self.multiplicity, *graph, np.empty((0, 0), like.dtype))
+        return Nodes(self.cuts, self.multiplicity, matrix.rowptr.numpy(), matrix.col.numpy(), value, scale)
 
     def rows(self, nodes: Nodes, forward: Relations | None = None) -> Relations:
         """Rows of relations of M, or of its transpose if those of M are given."""
-        M, shares = self.M, np.empty((0, 0), nodes.gated.dtype)
+        M, shares = self.M, np.empty((0, 0), self.x.dtype)
         if self.reverse is None:
             return no_relations(shares.dtype)
         relation = np.zeros(len(nodes.col), np.int64) if M.relation is None else M.relation.numpy()
@@ -124,185 +147,107 @@ class Input(NamedTuple):
             shares = nodes.diagonal[:, None]
         return relation_rows(nodes, relation, shares, M.relations)
 
-    def parts(self, weight: Array) -> tuple[Array, Array]:
-        """[P, c, (K+1)·h] and [P, R, c, K·h]: weights of all nodes and of relations; order 0 is of all nodes."""
-        P, c, count, h = weight.shape
-        if self.reverse is None:
-            return weight.reshape(P, c, count * h), np.empty((P, 0, c, 0), weight.dtype)
-        R = self.M.relations
-        others = weight[:, :, 1:].reshape(P, c, R, (count - 1) // R * h)
-        return weight[:, :, 0], others.transpose(0, 2, 1, 3)
+    def stack(self, weights: Array, gates: Array, rows: Relations) -> Stack:
+        """Return the layers with room for what a forward pass writes."""
+        layers, x, n, dtype = self.layers, self.x, len(self.x), self.x.dtype
+        L, P, h = len(layers.norms), layers.size, layers.hidden
+        w, one_hot, matrices = P * h, layers.columns - x.shape[1], 1 + layers.degree * self.M.relations
+        several, turns = (L - 1, L) if self.keep else (min(L - 1, 1), min(L, 2))
+        return Stack(
+            *(L, P, matrices, h, one_hot, weights, gates, np.array(layers.ones, dtype)),
+            *(layers.options, layers.statistics.read().reshape(L, 2, w), x, np.empty((n, L * w), dtype)),
+            np.empty((P - 1, n, x.shape[1]), dtype),
+            np.empty((several, P - 1, n, w), dtype),
+            np.empty((turns, n, w), dtype),
+            np.empty((L, 2, w), dtype),
+            np.empty((L, P, len(rows.node), layers.degree * h) if len(gates) else (0, 0, 0, 0), dtype),
+        )
 
-    def joined(self, own: Array, others: Array, like: Array) -> Tensor:
-        """Inverse of :meth:`parts`."""
-        if self.reverse is None:
-            return torch.from_numpy(own.reshape(like.shape))
-        P, c, count, h = like.shape
-        rest = others.transpose(0, 2, 1, 3).reshape(P, c, count - 1, h)
-        return torch.from_numpy(np.concatenate([own.reshape(P, c, 1, h), rest], axis=2))
 
-    def counts(self) -> Array:
-        """[C] float64 number of nodes of each block."""
-        if not len(self.multiplicity):
-            return np.diff(self.cuts).astype(np.float64)
-        offset = np.zeros(len(self.multiplicity) + 1)
-        np.cumsum(self.multiplicity, out=offset[1:])
-        return np.diff(offset[self.cuts])
+class Pass(NamedTuple):
+    """What a forward pass keeps for its backward pass."""
+
+    given: Input
+    rows: Relations
+    stack: Stack
+    nodes: Array
+    """[1] number of nodes, of all processes."""
+
+
+def forward(given: Input, weights: Array, gates: Array | None = None) -> Pass:
+    """Compute Z, which is ``stack.Z`` of what is returned.
+
+    Args:
+        given: batch and layers.
+        weights: weights, γ and β of each layer, laid end to end.
+        gates: [L, P, e], or None.
+    """
+    gates = np.empty((0, 0, 0), weights.dtype) if gates is None else gates
+    nodes, layers = given.nodes(), given.layers
+    rows = given.rows(nodes)
+    stack, count = given.stack(weights, gates, rows), np.empty(1)
+    merged, L, training = np.empty((2, stack.pre.shape[2])), stack.layers, stack.options[0, 3] != 0
+    with one_blas_thread():
+        for first, last in _stages(0, L + 1, training):
+            kernels.forward(nodes, rows, given.one_hot_index, stack, merged, count, first, last)
+            if last <= L:
+                mean, squares, total = merged_statistics(torch.from_numpy(merged), int(count[0]))
+                merged[0], merged[1], count[0] = mean.numpy(), squares.numpy(), total
+    if training:
+        layers.statistics.write(stack.running.ravel())
+    return Pass(given, rows, stack, count)
+
+
+def backward(of: Pass, grad_Z: Array, gradient: Array) -> Array:
+    """Write the gradient of the weights, laid out as they are; return that of the gates [L, P, e]."""
+    given, stack = of.given, of.stack
+    nodes, L, shape = given.nodes(transposed=True), stack.layers, stack.gates.shape
+    rows = given.rows(nodes, of.rows)
+    if len(stack.gates):
+        stack = stack._replace(gates=np.ascontiguousarray(stack.gates[:, :, given.reverse]))
+    gate_grad, grad = np.zeros(shape, gradient.dtype), np.empty(stack.pre.shape[1:], gradient.dtype)
+    merged, count, training = np.empty((2, grad.shape[1])), of.nodes.copy(), stack.options[0, 3] != 0
+    output = Output(stack.Z, grad_Z)
+    with one_blas_thread():
+        for first, last in _stages(L, -1, training):
+            kernels.backward(
+                *(nodes, rows, given.one_hot_index, stack, output, grad, merged, count),
+                *(first, last, PARTIAL_SUMS, INPUT_PARTIAL_SUMS, gradient, gate_grad),
+            )
+            if last >= 0 and is_distributed() and training:
+                merged[:] = sum_over_processes(torch.from_numpy(merged)).numpy()
+    if given.reverse is not None and len(gate_grad):  # found for the transpose
+        gate_grad = gate_grad.take(given.reverse, axis=2)
+    return gate_grad
+
+
+def _stages(first: int, last: int, training: bool) -> Sequence[tuple[int, int]]:
+    """First and last stage of each call: all in one, or one by one where processes exchange statistics between them."""
+    step = 1 if last > first else -1
+    if training and is_distributed():
+        return [(stage, stage + step) for stage in range(first, last, step)]
+    return [(first, last)]
 
 
 class CapsuleStack(torch.autograd.Function):
     """All layers in one operation."""
 
     @staticmethod
-    def forward(ctx: Any, given: Input, dense: Tensor, *params: Tensor) -> Tensor:
+    def forward(ctx: Any, given: Input, gates: Tensor | None, *params: Tensor) -> Tensor:
         """Z"""
-        counts, n = given.counts(), len(dense)
-        widths = [w.size(0) * w.size(3) for w in params[::4]]
-        Z = dense.new_empty(n, sum(widths))
-        z, x = Z.detach().numpy(), dense.contiguous().numpy()
-        nodes = given.nodes(z)
-        rows = given.rows(nodes)
-        layers: list[Layer] = []
-        arrays = [p.detach().numpy() for p in params]
-        with one_blas_thread():
-            for number, (norm, bound, width) in enumerate(zip(given.norms, given.inverse_bounds, widths, strict=True)):
-                weight, gamma, beta, gated = arrays[4 * number : 4 * number + 4]
-                own, others = given.parts(weight)
-                first, one_hot = number == 0, given.one_hot if number == 0 else 0
-                powers_of_one = _powers_of_one(bound, weight)
-                statistics = np.empty((len(nodes.cuts) - 1, 2, width))
-                kept = (len(gated), len(rows.node), others.shape[3]) if len(gated) else (0, 0, 0)
-                powers = (len(own) - 1, n, x.shape[1] if first else width)
-                shared = number > 1 and not given.keep
-                layer = Layer(
-                    np.ascontiguousarray(own[:, one_hot:]),
-                    np.ascontiguousarray(others[:, :, one_hot:]),
-                    np.ascontiguousarray(others[:, :, :one_hot] * powers_of_one[:, None]),
-                    weight.shape[3],
-                    bound,
-                    x if first else z,
-                    0 if first else sum(widths[: number - 1]),
-                    layers[1].powers if shared else np.empty(powers, z.dtype),
-                    layers[number - 2].pre if shared else np.empty((n, width), z.dtype),
-                    np.empty(width, z.dtype),
-                    np.empty(width, z.dtype),
-                    gamma,
-                    beta,
-                    sum(widths[:number]),
-                    np.empty(kept, z.dtype),
-                )
-                nodes = nodes._replace(gated=gated)
-                shift = _running(norm)[0]
-                if first:
-                    table = np.ascontiguousarray(own[:, :one_hot] * powers_of_one)
-                    kernels.first_layer(nodes, rows, given.one_hot_index, table, layer, shift, statistics)
-                else:
-                    kernels.next_layer(nodes, rows, given.one_hot_index, layers[-1], layer, shift, statistics)
-                _normalize(norm, statistics, counts, layer)
-                layers.append(layer)
-        kernels.last_output(nodes.cuts, layers[-1], z, np.empty((0, 0, 0), z.dtype))
-        ctx.given, ctx.rows, ctx.layers = given, rows, layers
-        ctx.training = [norm.training for norm in given.norms]
-        ctx.save_for_backward(Z, *params)
-        return Z
+        weights = np.concatenate([p.detach().numpy().ravel() for p in params])
+        ctx.of = forward(given, weights, None if gates is None else gates.detach().numpy())
+        ctx.shapes = [p.shape for p in params]
+        return torch.from_numpy(ctx.of.stack.Z)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_Z: Tensor) -> tuple[Tensor | None, ...]:
-        """Gradients of the parameters."""
-        given, layers = ctx.given, ctx.layers
-        Z, *params = (t.detach().numpy() for t in ctx.saved_tensors)
-        output = Output(Z, grad_Z.contiguous().numpy())
-        dtype, nodes, blocks = output.Z.dtype, given.nodes(output.Z, transposed=True), len(given.cuts) - 1
-        rows = given.rows(nodes, ctx.rows)
-        count = int(given.counts().sum())
-        grads: list[Tensor | None] = [None] * len(params)
-        grad, sums = np.empty_like(layers[-1].pre), np.empty((blocks, 2, layers[-1].pre.shape[1]))
-        kernels.last_backward(nodes.cuts, output, layers[-1], grad, sums)
-        with one_blas_thread():
-            for number in reversed(range(len(layers))):
-                layer: Layer = layers[number]
-                weight, gated, total = params[4 * number], params[4 * number + 3], sums.sum(axis=0)
-                grads[4 * number + 1] = torch.from_numpy((total[1] * layer.inverse).astype(dtype))
-                grads[4 * number + 2] = torch.from_numpy(total[0].astype(dtype))
-                gate_grad = np.zeros_like(gated)
-                if len(gated):
-                    nodes = nodes._replace(gated=np.ascontiguousarray(gated[:, given.reverse]))
-                    grads[4 * number + 3] = torch.from_numpy(gate_grad)
-                gradient = Gradient(grad, _coefficients(total, count, layer, ctx.training[number]))
-                shares = min(blocks, PARTIAL_SUMS if number else INPUT_PARTIAL_SUMS)
-                relation_grad = np.zeros((shares, *layer.relation_weight.shape), dtype)
-                relation_table_grad = np.zeros((shares, *layer.relation_table.shape), dtype)
-                index = given.one_hot_index
-                if number == 0:
-                    weight_grad = np.zeros((shares, *layer.weight.shape), dtype)
-                    table_grad = np.zeros((shares, len(layer.weight), given.one_hot, layer.weight.shape[2]), dtype)
-                    kernels.first_backward(
-                        *(nodes, rows, layer, gradient, index),
-                        *(weight_grad, table_grad, relation_grad, relation_table_grad, gate_grad),
-                    )
-                    ones = _powers_of_one(layer.inverse_bound, weight)
-                    own = np.concatenate([table_grad.sum(axis=0) * ones, weight_grad.sum(axis=0)], axis=1)
-                    others = np.concatenate(
-                        [relation_table_grad.sum(axis=0) * ones[:, None], relation_grad.sum(axis=0)], axis=2
-                    )
-                    grads[0] = given.joined(own, others, weight)
-                    break
-                before: Layer = layers[number - 1]
-                weight_grad = np.empty((shares, *layer.weight.shape), dtype)
-                grad, sums = np.empty_like(before.pre), np.empty((blocks, 2, before.pre.shape[1]))
-                kernels.layer_backward(
-                    *(nodes, rows, index, layer, gradient, before, output),
-                    *(weight_grad, relation_grad, relation_table_grad, gate_grad, grad, sums),
-                )
-                grads[4 * number] = given.joined(weight_grad.sum(axis=0), relation_grad.sum(axis=0), weight)
-        for number in range(3, len(grads), 4):
-            if (gate := grads[number]) is not None:  # found for the transpose
-                grads[number] = gate[:, given.reverse]
-        return None, None, *grads
-
-
-def _powers_of_one(inverse_bound: float, weight: Array) -> Array:
-    """[P, 1, 1] powers of a one: 1, bounded(1)², …"""
-    base = (1 + inverse_bound**2) ** -0.5
-    powers = [1.0] + [base**p for p in range(2, len(weight) + 1)]
-    return np.array(powers, weight.dtype).reshape(-1, 1, 1)
-
-
-def _running(norm: nn.BatchNorm1d) -> tuple[Array, Array]:
-    """Running mean and variance."""
-    assert norm.running_mean is not None
-    assert norm.running_var is not None
-    return norm.running_mean.numpy(), norm.running_var.numpy()
-
-
-def _normalize(norm: nn.BatchNorm1d, statistics: Array, counts: Array, layer: Layer) -> None:
-    """Write layer.mean and layer.inverse: those of the batch in training, which also updates the running ones."""
-    running = _running(norm)
-    if not norm.training:
-        layer.mean[:], layer.inverse[:] = running[0], 1 / np.sqrt(running[1] + norm.eps)
-        return
-    own = np.empty(statistics.shape[1:])
-    merge_statistics(counts, statistics, own)
-    total = counts.sum()
-    if is_distributed():
-        mean, squares, total = merged_statistics(torch.from_numpy(own), int(total))
-        own = torch.stack([mean, squares]).numpy()
-    normalization(own, float(total), norm.momentum or 0.0, norm.eps, running, layer.mean, layer.inverse)
-    if norm.num_batches_tracked is not None:
-        norm.num_batches_tracked.add_(1)
-
-
-def _coefficients(sums: Array, count: int, layer: Layer, training: bool) -> Array:
-    """Coefficients of the gradient of a normalisation, from sums over the nodes of this process."""
-    found = np.empty((3, len(layer.gamma)), layer.gamma.dtype)
-    if not training:  # running statistics do not depend on the batch
-        sums = np.zeros_like(sums)
-    elif is_distributed():
-        whole = sum_over_processes(torch.from_numpy(np.append(sums.ravel(), count))).numpy()
-        sums, count = whole[:-1].reshape(sums.shape), whole[-1]
-    normalization_gradient(sums, float(count), layer.gamma, layer.inverse, found)
-    return found
+        """Gradients of the gates and of the parameters."""
+        gradient = np.empty_like(ctx.of.stack.weights)
+        of_gates = backward(ctx.of, grad_Z.contiguous().numpy(), gradient)
+        own = torch.from_numpy(of_gates) if len(of_gates) else None
+        return None, own, *in_shapes(gradient, ctx.shapes)
 
 
 @compiled
@@ -315,54 +260,3 @@ def reverse_arcs(rowptr: Array, col: Array) -> Array:
         found[e] = following[col[e]]
         following[col[e]] += 1
     return found
-
-
-@compiled
-def merge_statistics(counts: Array, statistics: Array, merged: Array) -> None:
-    """merged [2, w]: mean and Σ (x − mean)² over all blocks from those of each block [C, 2, w] and its number of nodes.
-
-    Uses Chan's formula.
-    """
-    merged[:] = 0
-    mean, squares = merged[0], merged[1]
-    for b in range(len(statistics)):
-        for j in range(len(mean)):
-            mean[j] += counts[b] * statistics[b, 0, j]
-    total = 0.0
-    for b in range(len(statistics)):
-        total += counts[b]
-    total = max(total, 1.0)
-    for j in range(len(mean)):
-        mean[j] /= total
-    for b in range(len(statistics)):
-        for j in range(len(mean)):
-            d = statistics[b, 0, j] - mean[j]
-            squares[j] += statistics[b, 1, j] + counts[b] * d * d
-
-
-@compiled
-def normalization(
-    statistics: Array,
-    count: float,
-    momentum: float,
-    epsilon: float,
-    running: tuple[Array, Array],
-    mean: Array,
-    inverse: Array,
-) -> None:
-    """Write mean and 1/√(variance + ε) of ``count`` rows, and update the running mean and variance as torch does."""
-    for j in range(len(mean)):
-        mean[j] = statistics[0, j]
-        inverse[j] = 1 / np.sqrt(statistics[1, j] / count + epsilon)
-        running[0][j] += momentum * (statistics[0, j] - running[0][j])
-        running[1][j] += momentum * (statistics[1, j] / max(count - 1, 1) - running[1][j])
-
-
-@compiled
-def normalization_gradient(sums: Array, count: float, gamma: Array, inverse: Array, coefficients: Array) -> None:
-    """Coefficients [3, w] of :func:`filter_backward`: scale, constant and slope, from sums over all nodes."""
-    for j in range(len(gamma)):
-        scale = gamma[j] * inverse[j]
-        coefficients[0, j] = scale
-        coefficients[1, j] = scale * sums[0, j] / count
-        coefficients[2, j] = scale * inverse[j] * inverse[j] * sums[1, j] / count

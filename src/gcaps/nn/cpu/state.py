@@ -22,8 +22,6 @@ class Nodes(NamedTuple):
     """[e]; empty if all values are one."""
     diagonal: Array
     """[n]; empty if it is zero."""
-    gated: Array
-    """[P, e] values for each component, which replace ``value``; empty if there are no gates."""
 
 
 class Relations(NamedTuple):
@@ -52,11 +50,56 @@ class Relations(NamedTuple):
     """[E] factor of the value: 1, or 1/R if the edge's relation is not known; empty if all are known."""
 
 
+class Stack(NamedTuple):
+    """All layers of a network, and what their forward pass keeps for the backward pass.
+
+    Every layer has P components of width h, w = P·h. The first reads ``x`` and one-hot columns, which come first, the
+    others read the output of the layer before.
+    """
+
+    layers: int
+    """Number of layers L."""
+    size: int
+    """P."""
+    matrices: int
+    """Matrices of each component: K + 1 for one relation, 1 + R·K for several."""
+    hidden: int
+    """h."""
+    one_hot: int
+    """Number of one-hot columns."""
+    weights: Array
+    """Weights [P, c, matrices, h], γ [w] and β [w] of each layer, laid end to end."""
+    gates: Array
+    """[L, P, e] values for each component, which replace those of the filter; empty if there are no gates."""
+    ones: Array
+    """[P] powers of a one: 1, bounded(1)², …"""
+    options: Array
+    """[L, 4] float64: 1/bound of :func:`gcaps.nn.bounded` or 0, momentum, ε, and 1 in training."""
+    running: Array
+    """[L, 2, w] running mean and variance."""
+    x: Array
+    """[n, ·] dense input."""
+    Z: Array
+    """[n, L·w] outputs of all layers."""
+    first_powers: Array
+    """[P−1, n, ·] second to P-th powers of the dense input."""
+    powers: Array
+    """[L−1, P−1, n, w] of the inputs of the other layers; [1, …] for all where no backward pass follows."""
+    pre: Array
+    """[L, n, w] arguments of the normalisations; [2, …] for all in turns where no backward pass follows."""
+    moments: Array
+    """[L, 2, w] mean of ``pre`` and 1/√(variance + ε)."""
+    mixed: Array
+    """[L, P, m, K·h] of each row of relations, which the gradients of gates need; empty if there are no gates."""
+
+
 class Layer(NamedTuple):
-    """A capsule layer and what its forward pass keeps for the backward pass."""
+    """A capsule layer."""
 
     weight: Array
     """[P, c, (K+1)·h], with relations or gates [P, c, h]; in the first layer only the rows of dense columns."""
+    table: Array
+    """[P, ·, (K+1)·h] or [P, ·, h] the same of one-hot columns, times the powers of one."""
     relation_weight: Array
     """[P, R, c, K·h] weights of relations on dense columns; empty if there is only one and no gates."""
     relation_table: Array
@@ -71,27 +114,25 @@ class Layer(NamedTuple):
     """First column that it reads."""
     powers: Array
     """[P−1, n, c] second to P-th powers of these columns."""
+    gated: Array
+    """[P, e] values for each component, which replace those of the filter; empty if there are no gates."""
+    mixed: Array
+    """[P, m, K·h] of each row of relations; empty if there are no gates."""
+
+
+class Norm(NamedTuple):
+    """The normalisation of a layer."""
+
     pre: Array
-    """[n, P·h] argument of the normalisation."""
+    """[n, w] its argument."""
     mean: Array
-    """[P·h] mean of ``pre``."""
+    """[w] mean of ``pre``."""
     inverse: Array
-    """[P·h] 1/√(variance + ε)."""
+    """[w] 1/√(variance + ε)."""
     gamma: Array
     beta: Array
     column: int
     """First column of the layer's output in Z."""
-    mixed: Array
-    """[P, m, K·h] of each row of relations, which the gradients of gates need; empty if there are no gates."""
-
-
-class Gradient(NamedTuple):
-    """Gradient behind the normalisation of a layer."""
-
-    grad: Array
-    """[n, P·h]; the sum over the nodes that a row represents."""
-    coefficients: Array
-    """[3, P·h] scale, constant and slope, see :func:`normalization_gradient`."""
 
 
 class Output(NamedTuple):
