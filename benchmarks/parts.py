@@ -28,20 +28,20 @@ from gcaps.batching import BatchSource
 from gcaps.config import Config
 from gcaps.features import NodeFeatures
 from gcaps.models import step
-from gcaps.nn.cpu import head, layers, readout, stack
+from gcaps.nn.cpu import head, readout, stack, stages
 from gcaps.training import loop, optimizer
 
 DATA = ("NCI1", "DD", "IMDB-BINARY", "REDDIT-BINARY")
 PARTS: dict[str, list[tuple[Any, str]]] = {
     "cutting batches": [(BatchSource, "take")],
     "filter matrix": [(step, "batch_filter")],
-    "capsule layers, forward": [(layers.forward, "serial")],
+    "capsule layers, forward": [(stages.forward, "serial")],
     "readout, forward": [(readout.vectors, "serial")],
     "fully connected, forward": [(head, "run")],
     "loss": [(step, "loss_with_gradient"), (loop, "score_sum")],
     "fully connected, backward": [(head, "run_backward")],
     "readout, backward": [(readout.gradients, "serial")],
-    "capsule layers, backward": [(layers.backward, "serial")],
+    "capsule layers, backward": [(stages.backward, "serial")],
     "optimizer": [(optimizer, "_update")],
     "Python of the layers": [(stack, "Input"), (stack, "forward"), (stack, "backward")],
     "Python of the readout": [(readout, "forward"), (readout, "backward")],

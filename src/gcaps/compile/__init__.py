@@ -142,9 +142,9 @@ def is_compiled(parts: Sequence[Part]) -> bool:
 
 def folder() -> Path:
     """Return the folder of numba's cache of the capsule layers."""
-    from gcaps.nn.cpu import layers
+    from gcaps.nn.cpu import stages
 
-    return Path(layers.forward.serial.stats.cache_path)  # type: ignore[attr-defined]
+    return Path(stages.forward.serial.stats.cache_path)  # type: ignore[attr-defined]
 
 
 @cache
@@ -162,7 +162,7 @@ def state() -> str:
 
 def _modules() -> list[str]:
     """Names of the modules whose kernels are listed, and of those that these call."""
-    called = ("blocks", "state", "products", "relations", "layout", "moments", "layers", "readout", "head")
+    called = ("blocks", "state", "products", "relations", "layout", "moments", "layers", "stages", "readout", "head")
     return sorted({one.name.split(":")[0] for one in kernels()} | {f"gcaps.nn.cpu.{name}" for name in called})
 
 

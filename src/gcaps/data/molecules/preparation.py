@@ -35,7 +35,7 @@ class MoleculePreparation:
     charges: Charges = "keep"
 
     def __post_init__(self) -> None:
-        for name, known in _choices(type(self)).items():
+        for name, known in _choices().items():
             value = getattr(self, name)
             if value not in known:
                 raise ConfigError(f"{name} is {value!r}; it should be {' or '.join(map(repr, known))}")
@@ -66,7 +66,7 @@ class MoleculePreparation:
 
 
 @cache
-def _choices(kind: type[MoleculePreparation]) -> dict[str, tuple[str, ...]]:
+def _choices() -> dict[str, tuple[str, ...]]:
     """Known values of each field."""
-    kinds = get_type_hints(kind)
-    return {entry.name: get_args(kinds[entry.name]) for entry in fields(kind)}
+    kinds = get_type_hints(MoleculePreparation)
+    return {entry.name: get_args(kinds[entry.name]) for entry in fields(MoleculePreparation)}

@@ -1,4 +1,4 @@
-"""Compiled filters of several relations, or with gates, for the passes of :mod:`gcaps.nn.cpu.layers`.
+"""Compiled filters of several relations, or with gates, for the passes of :mod:`gcaps.nn.cpu.stages`.
 
 Relation r reads and writes only nodes with an edge of that relation, so its products run over the rows (i, r) of such
 nodes i and over no others: an atom has two or three bonds, where a set of molecules has a dozen kinds of bonds. The

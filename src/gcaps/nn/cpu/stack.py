@@ -21,7 +21,7 @@ from torch.autograd.function import once_differentiable
 
 from gcaps.batching.batch import Batch
 from gcaps.nn.conv import GraphCapsuleConv
-from gcaps.nn.cpu import layers as kernels
+from gcaps.nn.cpu import stages
 from gcaps.nn.cpu.blocks import PARTIAL_SUMS, Array, compiled, cut, is_supported, one_blas_thread
 from gcaps.nn.cpu.relations import no_relations, relation_rows, transposed_relations
 from gcaps.nn.cpu.running import RunningStatistics
@@ -189,7 +189,7 @@ def forward(given: Input, weights: Array, gates: Array | None = None) -> Pass:
     merged, L, training = np.empty((2, stack.pre.shape[2])), stack.layers, stack.options[0, 3] != 0
     with one_blas_thread():
         for first, last in _stages(0, L + 1, training):
-            kernels.forward(nodes, rows, given.one_hot_index, stack, merged, count, first, last)
+            stages.forward(nodes, rows, given.one_hot_index, stack, merged, count, first, last)
             if last <= L:
                 mean, squares, total = merged_statistics(torch.from_numpy(merged), int(count[0]))
                 merged[0], merged[1], count[0] = mean.numpy(), squares.numpy(), total
@@ -210,7 +210,7 @@ def backward(of: Pass, grad_Z: Array, gradient: Array) -> Array:
     output = Output(stack.Z, grad_Z)
     with one_blas_thread():
         for first, last in _stages(L, -1, training):
-            kernels.backward(
+            stages.backward(
                 *(nodes, rows, given.one_hot_index, stack, output, grad, merged, count),
                 *(first, last, PARTIAL_SUMS, INPUT_PARTIAL_SUMS, gradient, gate_grad),
             )
