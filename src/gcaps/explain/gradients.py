@@ -209,19 +209,20 @@ class _Piece(NamedTuple):
     part: Floats
 
 
-def attribute(model: DifferentiableModel, graph: int, method: GradientMethod) -> Attribution:
+def attribute(model: DifferentiableModel, graph: int, method: GradientMethod, *, edges: bool = True) -> Attribution:
     """Return the contributions of node features and edges of one graph; of edges where the network weighs them.
 
     Args:
         model: the network on the graphs.
         graph: number of the graph.
         method: which attribution.
+        edges: whether those of edges are computed.
     """
     value, baseline = model.value(graph), model.value(graph, 0.0)
     by_column = _attribution(model, graph, method, edges=False)
     ends = edges_of(model.source.graphs.subset([graph]))[0]
     to_edges: Floats | None = None
-    if model.weighs_edges:
+    if edges and model.weighs_edges:
         to_edges = np.zeros(len(ends.ends))
         if len(ends.ends):
             arcs = _attribution(model, graph, method, edges=True)
