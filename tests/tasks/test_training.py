@@ -17,7 +17,7 @@ class StoppedError(Exception):
 
 def fit(folder=None, stop=None, every_step=3, patience=None, epochs=12, scores=None):
     """Fit a line on batches of random points with dropout; return weights, curves and the epoch."""
-    config = StepsConfig(epochs=epochs, lr=0.05, patience=patience)
+    config = StepsConfig(epochs=epochs, lr=0.05)
     with reproducible(3, 1):
         network = nn.Sequential(nn.Dropout(0.2), nn.Linear(4, 1))
 
@@ -35,7 +35,9 @@ def fit(folder=None, stop=None, every_step=3, patience=None, epochs=12, scores=N
                 raise StoppedError
 
         run = StepRun(network, losses, config, seed=3)
-        curves, epoch = fit_steps(run, validate, identity={"a": 1}, checkpoint=folder, on_epoch=on_epoch)
+        curves, epoch = fit_steps(
+            run, validate, patience=patience, identity={"a": 1}, checkpoint=folder, on_epoch=on_epoch
+        )
     return network[1].weight.detach().clone(), curves, epoch
 
 

@@ -14,7 +14,6 @@ class GenerationConfig(StepsConfig):
     """Generation of small graphs by chains of edits against a capsule critic."""
 
     epochs: int = Field(20, ge=1, le=MOST, description="rounds of updates of the critic")
-    patience: int | None = Field(None, ge=1, le=MOST, description="not used: the last epoch is kept")
     lr: float = Field(0.0005, gt=0, description="Adam's initial learning rate")
     schedule: Literal["step", "cosine"] = Field(
         "cosine", description="learning rate: times decay every decay_every epochs, or half a cosine that ends at 0"

@@ -10,10 +10,9 @@ from gcaps.config.section import MOST, DeviceName, FilterName, Section, with_def
 
 
 class StepsConfig(Section):
-    """Training with Adam on the losses of steps, with the best epoch on validation data."""
+    """Training with Adam on the losses of steps."""
 
     epochs: int = Field(500, ge=1, le=MOST, description="epochs at most")
-    patience: int | None = Field(100, ge=1, le=MOST, description="stop after so many epochs without a better one")
     lr: float = Field(0.01, gt=0, description="Adam's initial learning rate")
     schedule: Literal["step", "cosine"] = Field(
         "step", description="learning rate: times decay every decay_every epochs, or half a cosine that ends at 0"
@@ -22,12 +21,12 @@ class StepsConfig(Section):
     decay_every: int = Field(100, ge=1, le=MOST, description="epochs between two such steps")
     weight_decay: float = Field(0.0, ge=0, description="L2 regularisation of all weights")
     threads: int = Field(1, ge=1, le=1024, description="CPU threads of one training; results belong to this number")
-    device: DeviceName = Field("auto", description="where tensors live; auto: cuda where torch finds it, else cpu")
 
 
 class NodeEncoderConfig(StepsConfig):
     """Capsule layers on the nodes of one graph."""
 
+    patience: int | None = Field(100, ge=1, le=MOST, description="stop after so many epochs without a better one")
     hidden: int = Field(32, ge=1, le=4096, description="width h of the capsule layers")
     capsule_size: int = Field(1, ge=1, le=8, description="instantiation parameters P of a capsule")
     degrees: Annotated[tuple[Annotated[int, Field(ge=0, le=64)], ...], Field(min_length=1, max_length=16)] = Field(
@@ -47,6 +46,7 @@ class NodeEncoderConfig(StepsConfig):
     dropout: float = Field(0.5, ge=0, lt=1, description="dropout before the layers after the first")
     node_dropout: float = Field(0.0, ge=0, lt=1, description="probability with which a node has no features in a step")
     weight_decay: float = Field(5e-4, ge=0, description="L2 regularisation of the first layer's weights")
+    device: DeviceName = Field("auto", description="where tensors live; auto: cuda where torch finds it, else cpu")
 
     @field_validator("degrees", mode="before")
     @classmethod

@@ -96,6 +96,7 @@ class EncoderTraining(ABC, Generic[C]):
         return fit_steps(
             run,
             self.score,
+            patience=self.config.patience,
             identity=identity,
             checkpoint=checkpoint,
             keep_checkpoint=keep_checkpoint,

@@ -63,7 +63,6 @@ class CapsuleForecaster(TaskModel[SequenceConfig]):
         decay_every: int = 100,
         weight_decay: float = 0.001,
         threads: int = 1,
-        device: str = "auto",
         random_state: Any = 0,
         verbose: bool = False,
     ) -> None:
@@ -231,6 +230,7 @@ class CapsuleForecaster(TaskModel[SequenceConfig]):
             curves, epoch = fit_steps(
                 StepRun(network, losses, config, seed),
                 validate if chooses else None,
+                patience=config.patience,
                 identity=identity,
                 checkpoint=checkpoint,
                 on_epoch=on_epoch,

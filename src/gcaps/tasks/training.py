@@ -42,7 +42,7 @@ class StepRun:
     Args:
         network: trained in place.
         losses: losses to minimise, see :data:`Losses`.
-        config: learning rate, its schedule, epochs and patience.
+        config: learning rate, its schedule, and epochs.
         seed: of the generator that ``losses`` receives; dropout follows torch's generator
             (see :func:`gcaps.training.reproducible`).
     """
@@ -73,6 +73,7 @@ def fit_steps(
     run: StepRun,
     validate: Callable[[], Score] | None = None,
     *,
+    patience: int | None = None,
     identity: dict[str, Any] | None = None,
     checkpoint: str | Path | None = None,
     keep_checkpoint: bool = False,
@@ -86,6 +87,7 @@ def fit_steps(
         run: the training.
         validate: score on validation data, called after each epoch in evaluation mode without gradients; without it
             the last epoch is kept.
+        patience: number of epochs without a better one after which the training stops; None: no such number.
         identity: all inputs of the training, as JSON values; only a checkpoint with the same identity is resumed.
         checkpoint: folder for the state of the training, from which an interrupted one is resumed.
         keep_checkpoint: do not remove it at the end; the caller does when the model is saved.
@@ -115,7 +117,7 @@ def fit_steps(
             curves.validation.append(score.value)
             best.offer(epoch.number, (score.value, -score.loss))
             epoch = Epoch(epoch.number, epoch.loss, score.value, epoch.graphs_per_second)
-            stop = best.overdue(epoch.number, run.config.patience)
+            stop = best.overdue(epoch.number, patience)
         curves.score.append(epoch.score)
         if saved is not None and not stop and saved.due():
             saved.save(run, best.state(curves, done=False))
