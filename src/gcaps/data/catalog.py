@@ -336,8 +336,8 @@ def _advice(name: str) -> str:
         return f"{name}.zip was not found: {entry.remark}; put the file into a folder listed in GCAPS_DATA"
     if entry is not None:
         return f"{name} has not been downloaded yet; fetch it: gcaps data get {name}"
-    advice = f"fetch it: gcaps data get {name}, or give a path (molecules: a table, such as a CSV; in Python a list)"
-    return f"no data set {name!r} was found{near_names(name)}; {advice}"
+    advice = "or give a path (molecules: a table, such as a CSV; in Python one molecule is a list: [SMILES])"
+    return f"no data set {name!r} was found{near_names(name)}; fetch it: gcaps data get {name}, {advice}"
 
 
 def near_names(name: str) -> str:
