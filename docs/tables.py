@@ -82,19 +82,6 @@ def accuracy_of(row: Row | None, rule: str = "honest", folds: int = FOLDS) -> st
     return text if len(found["folds"]) >= folds else f"{text} ({len(found['folds'])} folds)"
 
 
-def default_of(data: str) -> str:
-    """The default's accuracy; a dagger where it was recorded before an SVM joined."""
-    text = accuracy_of(row_of("default", data))
-    return f"{text} †" if configs("default").get((data, LABELS["default"]), {}).get("with_svm") is False else text
-
-
-@cache
-def configs(name: str) -> dict[tuple[str, str], dict[str, Any]]:
-    """The settings of the rows of results/NAME.json, by data set and label."""
-    page = json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))
-    return {(entry["data"], entry["label"]): entry["configs"][0] for entry in page["entries"]}
-
-
 def reported(data: str, method: str, source: str = "paper") -> str:
     """What a source reports, under its name of the method."""
     for row in published(data):
@@ -129,7 +116,7 @@ def accuracy() -> str:
         found = {kind: row_of(kind, name) for kind in ("plain", "untrained", "default", "own")}
         ours = {kind: accuracy_of(row) for kind, row in found.items()}
         spent = " / ".join(minutes(found[kind]) for kind in ("untrained", "default", "own"))
-        numbers = [ours["plain"], ours["untrained"], f"**{default_of(name)}**", ours["own"]]
+        numbers = [ours["plain"], ours["untrained"], f"**{ours['default']}**", ours["own"]]
         peeking = accuracy_of(found["default"], "gin")
         rows.append([name, reported(name, "GCAPS-CNN"), *numbers, peeking, _best(name), spent])
     return markdown([*head, "best known", "minutes"], rows)
@@ -141,7 +128,7 @@ def accuracy_in_short() -> str:
     rows = []
     for name in DATA:
         untrained, default, own = (row_of(kind, name) for kind in ("untrained", "default", "own"))
-        ours = [accuracy_of(untrained), f"**{default_of(name)}**", accuracy_of(own), accuracy_of(default, "gin")]
+        ours = [accuracy_of(untrained), f"**{accuracy_of(default)}**", accuracy_of(own), accuracy_of(default, "gin")]
         rows.append([name, reported(name, "GCAPS-CNN"), *ours, _best(name)])
     return markdown([*head, "default, optimistic rule", "best known"], rows)
 
