@@ -46,6 +46,17 @@ def test_recorded_cells_are_not_run_again(small, record, tmp_path):
             assert outcome.versions == before[outcome.fold].versions
 
 
+@pytest.mark.parametrize("method", ["dgcnn", "pscn"])
+def test_networks_that_measure_their_training_graphs_are_not_run_again(small, method, tmp_path):
+    methods = {method: (method, {"epochs": 1})}
+    first = compare(small, methods, folds=3, jobs=1)
+    first.save(tmp_path / "r.json")
+    told = Computed()
+    found = compare(small, methods, folds=3, run=tmp_path / "run", reuse=[tmp_path / "r.json"], jobs=1, report=told)
+    assert told.cells == []
+    assert [o.result.predictions for o in found.outcomes] == [o.result.predictions for o in first.outcomes]
+
+
 def test_other_seeds_folds_settings_and_graphs_are_run(small, record, tmp_path):
     for name, arguments in {
         "seeds": {"seeds": (1,)},

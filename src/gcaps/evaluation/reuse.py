@@ -131,7 +131,9 @@ class _Wanted:
         if not automatic or len(planned) != len(theirs):
             return planned == theirs
         if len(planned) == 1 and recorded.resolved:
-            theirs = [theirs[0] | recorded.resolved]
+            # what networks measure in their training graphs (SortPooling's k, a width) is recorded besides
+            was = recorded.resolved
+            theirs = [{name: was.get(name, value) if value == "auto" else value for name, value in theirs[0].items()}]
         return self._resolved(cell, planned) == self._resolved(cell, theirs)
 
     def _resolved(self, cell: Cell, settings: Settings) -> Settings:
