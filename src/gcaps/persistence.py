@@ -175,6 +175,7 @@ def _write_task_model(model: TaskModel[Any], folder: Path) -> None:
 
 def _write_parts(page: dict[str, Any], arrays: dict[str, Array], folder: Path) -> str:
     """Write the arrays and the page of a model, with their checksums; return that of the page."""
+    _require_finite(arrays, "the model cannot be saved: it")
     folder.mkdir(parents=True, exist_ok=True)  # that of an ensemble holds its members already
     save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, folder / ARRAYS)
     page["arrays"] = hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest()
@@ -350,12 +351,18 @@ def _arrays(content: bytes, file: Path) -> dict[str, Array]:
     if max((tensor.data_offsets[1] for tensor in facts.values()), default=0) != len(content) - 8 - length:
         raise ModelError(f"{file}: is damaged (its header does not fit its size)")
     arrays: dict[str, Array] = dict(load(content))
+    _require_finite(arrays, f"{file}:")
     for name, array in arrays.items():
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ModelError(f"{file}: holds numbers that are not finite ({name}); train the model again")
         if array.dtype.kind == "b" and array.view(np.uint8).max(initial=0) > 1:
             raise ModelError(f"{file}: is damaged ({name} holds no booleans)")
     return arrays
+
+
+def _require_finite(arrays: dict[str, Array], subject: str) -> None:
+    """Raise a ModelError if an array holds NaN or ∞: no model that is written may be refused when it is read."""
+    for name, array in arrays.items():
+        if np.asarray(array).dtype.kind == "f" and not np.isfinite(array).all():
+            raise ModelError(f"{subject} holds numbers that are not finite ({name}); train the model again")
 
 
 class TensorFacts(Page):

@@ -63,6 +63,17 @@ def test_values_that_are_missing_for_the_first_time(kind, x, value):
     np.testing.assert_allclose(trees.predict(x)[:, 0], model.predict(x), atol=1e-6)
 
 
+@pytest.mark.parametrize("kind", [RandomForestRegressor, HistGradientBoostingRegressor])
+def test_splits_between_missing_and_other_values_have_finite_thresholds(kind):
+    x = np.ones((80, 1), dtype=np.float32)
+    x[::2] = np.nan
+    model = kind(random_state=0).fit(x, np.isnan(x[:, 0]).astype(float))
+    trees = (Trees.of_forest if kind is RandomForestRegressor else Trees.of_boosting)(model)
+    assert np.isfinite(trees.threshold).all()
+    np.testing.assert_allclose(trees.predict(x)[:, 0], model.predict(x), atol=1e-6)
+    assert np.ptp(trees.predict(x)) > 0.9
+
+
 def test_trees_are_their_arrays_and_their_link(x, value):
     model = HistGradientBoostingClassifier(max_iter=3).fit(x[:300], classes_of(value, 3)[:300])
     trees = Trees.of_boosting(model)

@@ -50,7 +50,9 @@ class Trees:
         baseline: Array | None = None,
         link: Link = "mean",
     ) -> None:
-        self.ptr, self.children, self.feature, self.threshold, self.value = ptr, children, feature, threshold, value
+        self.ptr, self.children, self.feature, self.value = ptr, children, feature, value
+        # a split that separates missing values from all others has the threshold ∞; saved arrays are finite
+        self.threshold = np.minimum(threshold, np.finfo(np.float64).max)
         self.missing_left = np.ones(len(feature), dtype=bool) if missing_left is None else missing_left
         self.baseline = np.zeros(value.shape[1]) if baseline is None else baseline
         self.link = link
