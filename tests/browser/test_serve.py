@@ -55,7 +55,7 @@ def opened(browser: Any) -> Iterator[Callable[..., Any]]:
 
     def open_page(server: Server, **options: Any) -> Any:
         context = browser.new_context(**options)
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(60_000)
         contexts.append(context)
         servers.append(server.url)
         page = context.new_page()
@@ -171,6 +171,20 @@ def cells(page: Any, name: str, number: int) -> list[str]:
     row = page.locator("#table tbody tr", has=page.locator("th", has_text=name)).first
     found = row.locator("td").all()
     return [found[number - 1].inner_text()] if len(found) >= number else []
+
+
+def test_a_file_dropped_before_the_page_knows_the_model_is_predicted(opened, molecules, tmp_path):
+    (tmp_path / "a.smi").write_text("CCO x\n")
+    page = opened(molecules)
+    held: list[Any] = []
+    page.route("**/model", lambda route: held.append(route))
+    page.reload(wait_until="domcontentloaded")
+    drop(page, tmp_path / "a.smi")
+    assert page.locator("#explanation").count() == 0
+    while not held:
+        page.wait_for_timeout(20)
+    held[0].continue_()
+    page.wait_for_selector("#explanation svg")
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.smi"])

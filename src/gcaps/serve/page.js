@@ -4,7 +4,7 @@
   document.documentElement.classList.add("js");
   const FEW = 300; // rows of the table that are drawn at once
   const DELAY = 200; // milliseconds before a running request is shown
-  const state = { model: null, token: sessionStorage.getItem("gcaps-token"), file: null, sent: null, answer: null };
+  const state = { model: null, token: sessionStorage.getItem("gcaps-token"), file: null, sent: null, answer: null, waiting: false };
   const view = { columns: [], rows: [], sort: null, limit: FEW, chosen: null };
   let explaining = null;
 
@@ -103,6 +103,7 @@
       $("coverage").append(make("option", { value: wanted, text: asCoverage(model.coverage) }));
     $("coverage").value = wanted;
     $("example").hidden = Object.keys(model.example).length === 0;
+    if (state.waiting) predict();
   };
 
   $("login-form").addEventListener("submit", async (event) => {
@@ -191,7 +192,8 @@
 
   let running = null;
   const predict = async () => {
-    if (!state.model) return;
+    state.waiting = !state.model; // what is asked before the model is known is answered after
+    if (state.waiting) return;
     say("");
     running?.abort();
     running = new AbortController();
