@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gcaps.batching import BatchSource
 from gcaps.config import Config, TrainingConfig
-from gcaps.data.arrays import Array, Floats, Ints
+from gcaps.data.arrays import Array, Floats, Ints, array_digest
 from gcaps.data.prepared import PreparedSet
 from gcaps.data.targets import Task
 from gcaps.errors import ConfigError, DivergenceError
@@ -183,11 +183,11 @@ class _Run:
             "seed": self.seed,
             "data": graphs.fingerprint(indices),
             "task": self.data.task,
-            "y": _digest(self.data.y[indices]),
-            "sample_weight": None if weight is None else _digest(weight[indices]),
+            "y": array_digest(self.data.y[indices]),
+            "sample_weight": None if weight is None else array_digest(weight[indices]),
             "validation": None if validation is None else np.asarray(validation).tolist(),
             "molecules": self._molecules() if self.features.graphs.parts else None,
-            **({} if self.data.groups is None else {"groups": _digest(self.data.groups[indices])}),
+            **({} if self.data.groups is None else {"groups": array_digest(self.data.groups[indices])}),
         }
 
     def _molecules(self) -> list[str]:
@@ -286,7 +286,3 @@ def require_finite_weights(network: torch.nn.Module) -> None:
     """Raise a DivergenceError for a network whose weights or statistics are no finite numbers."""
     if not weights_are_finite(network):
         raise DivergenceError(f"the training diverged: its weights are no finite numbers any more; {SMALLER_LR}")
-
-
-def _digest(values: Array) -> str:
-    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
