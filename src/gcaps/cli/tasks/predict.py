@@ -84,10 +84,11 @@ def run(
 
 def node_rows(model: Any, graph: Any) -> Iterator[Sequence[Any]]:
     """Yield a header and a row for each node: its number, its class, and the probability of each class."""
-    scores = model.predict_proba(graph)
-    yield ["node", "class", *(f"p({name})" for name in model.classes_)]
-    for node, (name, row) in enumerate(zip(model.target_.decode(scores).tolist(), scores, strict=True)):
-        yield [node, name, *(f"{p:.6f}" for p in row)]
+    from gcaps.cli.predict import cells_of, header_of
+
+    yield ["node", *header_of(model.target_)]
+    for node, cells in enumerate(cells_of(model.target_, model.predict_proba(graph))):
+        yield [node, *cells]
 
 
 def forecast_rows(ahead: Any) -> Iterator[Sequence[Any]]:
